@@ -308,10 +308,13 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
 }
 
 std::string channels_found(const ChannelGraph& graph) {
-  const auto copies = graph.channels.size() / static_cast<std::size_t>(graph.graph_channels);
-  return fmt::format("{} {} at {:.1f} GB/s each, {}", graph.graph_channels,
-                     graph.is_by_table ? "in RCCL's tables" : "found", graph.channel_gb_per_s,
-                     copies == 2 ? "doubled" : fmt::format("{} times", copies));
+  const auto found = static_cast<std::size_t>(graph.graph_channels);
+  const auto copies = graph.channels.size() / found;
+  return fmt::format("{} {} at {:.1f} GB/s each, {}", found, graph.is_by_table ? "in RCCL's tables" : "found",
+                     graph.channel_gb_per_s,
+                     graph.channels.size() % found > 0 ? "copied"
+                     : copies == 2                     ? "doubled"
+                                                       : fmt::format("{} times", copies));
 }
 
 TransportKind kind_in_host(const PlanContext& context, DeviceId from, DeviceId to, int gpus) {
