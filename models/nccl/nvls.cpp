@@ -40,9 +40,9 @@ double largest_speed(std::span<const double> speeds, double limit) {
 constexpr int k_blackwell = 100;
 /// Releases from which one host of Blackwell has fewer thread blocks, chunks of trees are those of one host, are halved
 /// from four hosts on, and Blackwell's are tuned (nvls.cc, ncclNvlsTuning; enqueue.cc, calcCollChunking).
-constexpr int k_fewer_alone = 227, k_short_chunks = 222, k_halves_by_hosts = 220, k_tuned_blackwell = 230;
+constexpr int k_fewer_alone = 227, k_short_chunks = 221, k_halves_by_hosts = 220, k_tuned_blackwell = 230;
 /// Releases that copy channels of rings until there are as many as NVLink SHARP has (connect.cc, ncclTopoPostset) and
-/// open them (enqueue.cc, topoGetAlgoInfo; 2.20 and 2.21 copy them too and open those of the search alone).
+/// open them (enqueue.cc, topoGetAlgoInfo; 2.21 copies them too and opens those of the search alone).
 constexpr int k_copies_channels = 222, k_last_with_copies = 227;
 constexpr int k_most_heads = 32;  ///< channels that the search looks for
 

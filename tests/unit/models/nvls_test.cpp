@@ -81,7 +81,7 @@ TEST_CASE("from 2.22 to 2.27 rings have as many channels as NVLink SHARP beside 
 }
 
 TEST_CASE(
-    "chunks of NVLSTree: 512 KiB until 2.21, then 128, halved from four hosts on, of Blackwell by a table in 2.30") {
+    "chunks of NVLSTree: 512 KiB until 2.20, then 128, halved from four hosts on, of Blackwell by a table in 2.30") {
   constexpr double kib = 1024;
   struct Row {
     int version, capability, hosts;
@@ -91,9 +91,9 @@ TEST_CASE(
   };
   const NvlsWay near{8, 50, true}, far{4, 50, false}, fast{8, 100, true}, slow{8, 25, true};
   for (const auto& row : std::vector<Row>{{218, 90, 8, near, 16, 512},
-                                          {221, 90, 2, near, 16, 512},
+                                          {220, 90, 2, near, 16, 512},
                                           {221, 90, 4, near, 16, 64},
-                                          {222, 90, 2, near, 16, 128},
+                                          {221, 90, 2, near, 16, 128},
                                           {228, 90, 3, near, 16, 128},
                                           {230, 90, 4, near, 16, 64},
                                           {229, 100, 4, near, 32, 64},
