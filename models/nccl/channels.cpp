@@ -137,19 +137,17 @@ bool are_peers_redirected(const Topology& topology, const std::vector<HostGroup>
          });
 }
 
-/// Whether a release allows LL128 on GPUs of a compute capability: those that it was tested with, from 2.27 on all
-/// since Volta (tuning.cc).
-bool allows_ll128(int version, int capability) {
+/// Whether a release allows LL128 on these GPUs: of one compute capability, from 2.30 on of several from Hopper on; of
+/// those that it was tested with, from 2.27 on of all since Volta (tuning.cc).
+bool allows_ll128(const PlanContext& context, const std::vector<HostGroup>& hosts, int capability) {
   constexpr std::array k_tested{70, 80, 90, 100, 120};
-  if (version >= 227) return capability >= 70;
-  return version >= first_release(capability) && std::ranges::find(k_tested, capability) != k_tested.end();
-}
-
-bool have_one_capability(const PlanContext& context, const std::vector<HostGroup>& hosts) {
-  const int capability = compute_capability(context, hosts[0].gpus[0]);
-  return std::ranges::all_of(hosts, [&](const HostGroup& host) {
+  const int version = release_number(context.software.nccl_version);
+  const bool are_one = std::ranges::all_of(hosts, [&](const HostGroup& host) {
     return std::ranges::all_of(host.gpus, [&](DeviceId gpu) { return compute_capability(context, gpu) == capability; });
   });
+  if (!are_one && (version < 230 || capability < 90)) return false;
+  if (version >= 227) return capability >= 70;
+  return version >= first_release(capability) && std::ranges::find(k_tested, capability) != k_tested.end();
 }
 
 /// Whether all channels enter and leave the hosts by GPUs below the same switches as the HCA, or by NVLink-C2C; for
@@ -296,11 +294,8 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
   graph.has_equal_channels = is_counted_once || are_channels_equal(graph);
   for (std::size_t h = 0; h < hosts.size() && library == Library::nccl; ++h)
     graph.has_plain_trees = graph.has_plain_trees || has_plain_trees(context, hosts[h], graph, h);
-  const bool is_tested =
-      library == Library::rccl ||
-      (allows_ll128(release_number(context.software.nccl_version), capability) && have_one_capability(context, hosts));
-  graph.ll128_allowed =
-      is_tested && (graph.is_nvlink || hosts[0].gpus.size() == 1) && are_hcas_near(context, graph, capability);
+  const bool is_tested = library == Library::rccl || allows_ll128(context, hosts, capability);
+  graph.ll128_allowed = is_tested && graph.is_nvlink && are_hcas_near(context, graph, capability);
   graph.is_by_table = std::ranges::all_of(by_host, [](const auto* one) { return one->is_full_mesh; });
   if (library == Library::rccl) graph.ll128_allowed = graph.ll128_allowed && graph.is_by_table && hosts.size() > 1;
   if (hosts.size() > 1) graph.nics = by_host[0]->nics ? by_host[0]->nics : HostNics(context, first);
@@ -308,10 +303,13 @@ ChannelGraph search_channels(const PlanContext& context, const std::vector<HostG
 }
 
 std::string channels_found(const ChannelGraph& graph) {
-  const auto copies = graph.channels.size() / static_cast<std::size_t>(graph.graph_channels);
-  return fmt::format("{} {} at {:.1f} GB/s each, {}", graph.graph_channels,
-                     graph.is_by_table ? "in RCCL's tables" : "found", graph.channel_gb_per_s,
-                     copies == 2 ? "doubled" : fmt::format("{} times", copies));
+  const auto found = static_cast<std::size_t>(graph.graph_channels);
+  const auto copies = graph.channels.size() / found;
+  return fmt::format("{} {} at {:.1f} GB/s each, {}", found, graph.is_by_table ? "in RCCL's tables" : "found",
+                     graph.channel_gb_per_s,
+                     graph.channels.size() % found > 0 ? "copied"
+                     : copies == 2                     ? "doubled"
+                                                       : fmt::format("{} times", copies));
 }
 
 TransportKind kind_in_host(const PlanContext& context, DeviceId from, DeviceId to, int gpus) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -37,6 +38,12 @@ double largest_speed(std::span<const double> speeds, double limit) {
 }
 
 constexpr int k_blackwell = 100;
+/// Releases from which one host of Blackwell has fewer thread blocks, chunks of trees are those of one host, are halved
+/// from four hosts on, and Blackwell's are tuned (nvls.cc, ncclNvlsTuning; enqueue.cc, calcCollChunking).
+constexpr int k_fewer_alone = 227, k_short_chunks = 221, k_halves_by_hosts = 220, k_tuned_blackwell = 230;
+/// Releases that copy channels of rings until there are as many as NVLink SHARP has (connect.cc, ncclTopoPostset) and
+/// open them (enqueue.cc, topoGetAlgoInfo; 2.21 copies them too and opens those of the search alone).
+constexpr int k_copies_channels = 222, k_last_with_copies = 227;
 constexpr int k_most_heads = 32;  ///< channels that the search looks for
 
 /// NCCL's planning speed of one NVLink from Hopper on in GB/s (topo.h).
@@ -191,11 +198,43 @@ NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& 
   return *found;
 }
 
-int nvls_channels(int version, int capability, int num_hosts, int ring_channels) {
-  const bool is_blackwell = capability >= k_blackwell;
-  if (num_hosts > 1) return std::min(is_blackwell ? 32 : 16, ring_channels);
-  if (!is_blackwell) return 16;
-  return version >= 227 ? 24 : 32;
+NvlsWay way_to_heads(const PlanContext& context, const std::vector<HostGroup>& hosts,
+                     const std::vector<std::vector<NvlsHead>>& heads) {
+  NvlsWay way{static_cast<int>(hosts[0].gpus.size()), std::numeric_limits<double>::infinity(), true};
+  for (const auto& host : hosts) way.gpus_of_host = std::min(way.gpus_of_host, static_cast<int>(host.gpus.size()));
+  for (const auto& of_host : heads) {
+    for (const auto& head : of_host) {
+      if (head.hca.value < 0) continue;
+      way.hca_gb_per_s = std::min(way.hca_gb_per_s, head.hca_gb_per_s);
+      way.is_near = way.is_near && nic_path(context, head.gpu, head.hca) <= NicPath::pxb;
+    }
+  }
+  return way;
+}
+
+NvlsKernels nvls_kernels(const CommunicatorFacts& facts, const NvlsWay& way, double chunk) {
+  constexpr double kib = 1024;
+  const bool is_alone = facts.num_nodes == 1;
+  const bool is_blackwell = facts.compute_capability >= k_blackwell;
+  const int of_blackwell = is_alone && facts.version >= k_fewer_alone ? 24 : 32;
+  NvlsKernels out{is_blackwell ? of_blackwell : 16, chunk};
+  if (is_alone) return out;
+  if (facts.version < k_short_chunks) out.tree_chunk = 512 * kib;
+  if (facts.num_nodes >= 4 && facts.version >= k_halves_by_hosts) out.tree_chunk = std::min(out.tree_chunk, 64 * kib);
+  if (facts.version < k_tuned_blackwell || !is_blackwell || way.hca_gb_per_s < 48) return out;
+  const bool is_fast = way.hca_gb_per_s >= 96;
+  const int gpus = way.gpus_of_host;
+  if (facts.num_nodes == 2) {
+    const bool is_short = gpus >= 16 || (gpus <= 8 && way.is_near && !is_fast);
+    return {32, (gpus <= 4 ? 256 : is_short ? 64 : 128) * kib};
+  }
+  if (!is_fast) return {24, (way.is_near ? 64 : 128) * kib};
+  return gpus <= 8 ? NvlsKernels{24, 256 * kib} : NvlsKernels{32, (gpus < 32 ? 128 : 64) * kib};
+}
+
+std::size_t channels_beside_nvls(const CommunicatorFacts& facts, const NvlsKernels& kernels, std::size_t found) {
+  const bool are_copied = facts.version >= k_copies_channels && facts.version <= k_last_with_copies;
+  return are_copied ? std::max(found, static_cast<std::size_t>(kernels.channels)) : found;
 }
 
 }  // namespace fabricast::models::nccl

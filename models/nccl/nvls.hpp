@@ -28,7 +28,25 @@ std::vector<std::vector<NvlsHead>> nvls_heads(const PlanContext& context, const 
 NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& hosts,
                       std::vector<std::vector<NvlsHead>>& heads);
 
-/// Channels (thread blocks) of its kernels. With several hosts no more than rings have.
-int nvls_channels(int version, int capability, int num_hosts, int ring_channels);
+/// Between GPUs that are heads and their HCAs.
+struct NvlsWay {
+  int gpus_of_host = 1;     ///< of the host with the fewest
+  double hca_gb_per_s = 0;  ///< NCCL's planning speed of the slowest
+  bool is_near = true;      ///< all below the GPU's own switches (PXB)
+};
+NvlsWay way_to_heads(const PlanContext& context, const std::vector<HostGroup>& hosts,
+                     const std::vector<std::vector<NvlsHead>>& heads);
+
+/// Thread blocks of its kernels, whatever rings have, and the largest chunk of NVLSTree in bytes.
+struct NvlsKernels {
+  int channels = 16;
+  double tree_chunk = 0;
+};
+/// `chunk`: NCCL_NVLS_CHUNKSIZE, bytes.
+NvlsKernels nvls_kernels(const CommunicatorFacts& facts, const NvlsWay& way, double chunk);
+
+/// Channels of rings and trees, which have `found`, beside these kernels: 2.22 to 2.27 copy them until there are as
+/// many.
+std::size_t channels_beside_nvls(const CommunicatorFacts& facts, const NvlsKernels& kernels, std::size_t found);
 
 }  // namespace fabricast::models::nccl

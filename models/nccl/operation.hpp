@@ -43,10 +43,10 @@ struct Communicator {
   bool uses_collnet = false;  ///< the fabric's switches reduce
   bool is_redirected =
       false;  ///< requests between a GPU and its HCA go by the root complex although a switch joins them
+  double nvls_tree_chunk = 0;  ///< largest of NVLSTree, bytes
   // What a network plugin sets, bytes; 0: NCCL's own.
   double buffer_size = 0;
   double p2p_chunk = 0;
-  double nvls_tree_chunk = 0;
   double one_rail_bytes = 0;
   bool sends_runts = false;  ///< network_plugin.hpp
   int queued = 0;            ///< operations that nccl-tests queues before it waits for them; 0: part of a step or trace

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "base/parameter_name.hpp"
@@ -15,20 +15,6 @@
 #include "schedules/algorithms.hpp"
 
 namespace fabricast::models::nccl {
-
-void merge_hop(std::vector<Hops>& hops, const Route& route, double count, DeviceId adapter) {
-  for (auto& known : hops) {
-    if (known.kind != route.kind) continue;
-    known.count += count;
-    known.link_latency = std::max(known.link_latency, route.latency);
-    known.adapter_latency = std::max(known.adapter_latency, route.adapter_latency);
-    if (sum(route.guest_terms) > sum(known.guest_terms)) known.guest_terms = route.guest_terms;
-    known.lands_in_gpu = known.lands_in_gpu || route.lands_in_gpu;
-    return;
-  }
-  hops.push_back({route.kind, count, route.latency, route.adapter_latency, route.guest_terms,
-                  is_network(route.kind) ? adapter : DeviceId{}, route.lands_in_gpu});
-}
 
 bool is_peer_to_peer(Collective collective) { return collective == Collective::send_receive || has_parts(collective); }
 
@@ -42,24 +28,6 @@ bool is_network(TransportKind kind) {
 
 std::uint64_t flow_of_queue_pair(std::uint64_t flow, int queue_pair) {
   return flow + (static_cast<std::uint64_t>(queue_pair) << 32U);
-}
-
-void set_process_uses(const std::map<int, ProcessUse>& processes, double both_ways_cost, bool is_chain, Hops& hops) {
-  double most = 0;
-  for (const auto& [process, use] : processes) {
-    if (use.sends > 0 && use.receives > 0 && !is_chain)
-      hops.duplex_uses = std::max({hops.duplex_uses, use.sends, use.receives});
-    hops.process_sends = std::max(hops.process_sends, use.sends);
-    hops.process_receives = std::max(hops.process_receives, use.receives);
-    const int all = use.sends + use.receives;
-    const int both_ways = 2 * std::min(use.sends, use.receives);
-    const double work = all + (both_ways_cost - 1) * both_ways;
-    if (work <= most) continue;
-    most = work;
-    hops.process_uses = all;
-    hops.process_both_ways = both_ways;
-  }
-  hops.process_meeting = hops.process_uses;
 }
 
 /// Inside a host one connection carries what all queue pairs of the network do.
@@ -201,13 +169,15 @@ void PatternMaker::count_tree(std::size_t channels, Pattern& pattern, CrossingCo
   for (std::size_t c = 0; c < channels; ++c) {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       const auto& order = graph_.channels[c][h].order;
+      std::vector<Hops> chain;
       for (std::size_t p = 0; p + 1 < order.size(); ++p) {
         const auto& down = connections_.in_host(order[p], order[p + 1]);
         count_inside(down, pattern, counter);
         chunks.add(down, p);
         count_inside(connections_.in_host(order[p + 1], order[p]), pattern, counter);
-        if (c == 0 && h == 0) merge_hop(pattern.hops, down, 2);
+        if (c == 0) merge_hop(chain, down, 2);
       }
+      keep_slowest(pattern.hops, std::move(chain));
     }
   }
   count_trees(trees_of(Algorithm::tree, channels), pattern, counter);
@@ -252,12 +222,14 @@ void PatternMaker::count_pat(std::size_t channels, Pattern& pattern, CrossingCou
   for (std::size_t c = 0; c < channels; ++c) {
     for (std::size_t h = 0; h < n; ++h) {
       const auto& here = graph_.channels[c][h];
+      std::vector<Hops> levels;
       for (std::size_t level = 0; level < blocks.size(); ++level) {
         const auto& there = graph_.channels[c][schedules::peer(h, std::size_t{1} << level, n)];
         const auto route = count_between({here.order.back(), here.hca_out, here.sender},
                                          {there.order.front(), there.hca, {}}, c, blocks[level], pattern, counter);
-        if (c == 0 && h == 0) merge_hop(pattern.hops, route, 1, here.hca_out);
+        if (c == 0) merge_hop(levels, route, 1, here.hca_out);
       }
+      keep_slowest(pattern.hops, std::move(levels));
     }
   }
   pattern.units *= static_cast<int>(n) - 1;

@@ -56,6 +56,10 @@ struct Pattern {
 /// Counts a hop of `route` `count` times among those of its kind.
 void merge_hop(std::vector<Hops>& hops, const Route& route, double count, DeviceId adapter = {});
 
+/// Hosts pass hops side by side: those of `hops` take the place of `slowest` where they take longer, the most of the
+/// slowest kind.
+void keep_slowest(std::vector<Hops>& slowest, std::vector<Hops> hops);
+
 /// Sets what the proxy thread of the busiest process serves. `both_ways_cost`: what a thread that sends and receives
 /// needs for a byte, over one that does one of both; `is_chain`: operations of several iterations overlap.
 void set_process_uses(const std::map<int, ProcessUse>& processes, double both_ways_cost, bool is_chain, Hops& hops);

@@ -154,6 +154,9 @@ class CollectivePlanner : public Planner {
     if (!facts_.nvls_allowed) return;
     graph_.heads = nvls_heads(context_, hosts_);
     facts_.nvls = search_nvls(context_, hosts_, graph_.heads);
+    const auto chunk = parameter_for(context_.parameters, architecture_, "nccl.chunk.nvls"_stem).value;
+    nvls_kernels_ = nvls_kernels(facts_, way_to_heads(context_, hosts_, graph_.heads), chunk);
+    if (!workload_.channels) fit_channels(channels_beside_nvls(facts_, nvls_kernels_, graph_.channels.size()));
     if (collective_ == Collective::all_reduce && !architecture_.elder.empty())
       stand_ins_.push_back(fmt::format(
           "no log of NVLink SHARP has taught anything of {}, NCCL's own figures and values of {} stand for it",
@@ -177,7 +180,7 @@ class CollectivePlanner : public Planner {
   [[nodiscard]] int most_channels(Algorithm algorithm) const {
     const int of_rings = static_cast<int>(graph_.channels.size());
     if (algorithm != Algorithm::nvls || workload_.channels) return of_rings;
-    return nvls_channels(facts_.version, facts_.compute_capability, facts_.num_nodes, of_rings);
+    return facts_.collnet_allowed ? std::min(nvls_kernels_.channels, of_rings) : nvls_kernels_.channels;
   }
   /// Message by message the queue pairs of a connection are taken in turn: fewer messages leave some idle.
   [[nodiscard]] int queue_pairs_in_use(const Operation& operation) const {
@@ -218,6 +221,7 @@ class CollectivePlanner : public Planner {
   int queue_pairs_ = 1;  ///< of a connection between hosts, where they take several ways
   CommunicatorFacts facts_;
   Gate nvls_gate_;
+  NvlsKernels nvls_kernels_;  ///< where NVLink SHARP is on
   Gate collnet_gate_;
   Gate symmetric_gate_{false, "off by default"};  ///< open: NCCL takes its kernels for symmetric memory
   Architecture architecture_;
@@ -254,9 +258,9 @@ OperationPlan CollectivePlanner::plan(Bytes size) const {
                            slowest_.gpus[0],
                            facts_.collnet_allowed,
                            is_redirected_,
+                           plugin_.nvls_tree_chunk > 0 ? plugin_.nvls_tree_chunk : nvls_kernels_.tree_chunk,
                            plugin_.buffer_size,
                            plugin_.p2p_chunk,
-                           plugin_.nvls_tree_chunk,
                            plugin_.one_rail_bytes,
                            plugin_.sends_runts,
                            workload_.iterations};

@@ -19,6 +19,16 @@ namespace {
 constexpr std::array k_algorithms{Algorithm::tree,    Algorithm::ring, Algorithm::nvls,
                                   Algorithm::collnet, Algorithm::pat,  Algorithm::msccl};
 
+/// Releases from which channels are opened by traffic, and from which a line of LL counts four times
+/// (src/enqueue.cc, scheduleCollTasksToPlan).
+constexpr int k_counts_traffic = 222, k_lines_count_more = 226;
+
+/// Bytes of traffic that a channel has at least: read in 2.22, 2.24 to 2.26, 2.28 and 2.29.
+std::int64_t least_traffic(int version) {
+  if (version < 224) return 512;
+  return version < 229 ? 16384 : 32768;
+}
+
 /// NCCL counts levels of a tree over nodes in whole numbers.
 double tree_levels(const CommunicatorFacts& f) { return std::floor(std::log2(std::max(1, f.num_nodes))); }
 
@@ -240,7 +250,8 @@ Choice choose(const CommunicatorFacts& facts, Collective collective, Bytes size,
 
 int channels_of_traffic(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int channels,
                         std::int64_t least) {
-  const int factor = (facts.collective == Collective::all_reduce ? 2 : 1) * (choice.protocol == Protocol::ll ? 4 : 1);
+  const int lines = choice.protocol == Protocol::ll && facts.version >= k_lines_count_more ? 4 : 1;
+  const int factor = (facts.collective == Collective::all_reduce ? 2 : 1) * lines;
   const std::int64_t cell = least / factor;
   return static_cast<int>(std::clamp<std::int64_t>((size.value + cell - 1) / cell, 1, channels));
 }
@@ -260,7 +271,8 @@ ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Byt
   std::int64_t bytes_per_thread = choice.protocol == Protocol::simple ? 64 : 8;
   if (choice.protocol == Protocol::ll && choice.algorithm == Algorithm::ring) bytes_per_thread *= facts.num_ranks;
   if (choice.algorithm == Algorithm::collnet) bytes_per_thread = 512;
-  while (size.value < static_cast<std::int64_t>(use.channels) * use.threads * bytes_per_thread) {
+  const bool is_sharp = choice.algorithm == Algorithm::nvls;
+  while (!is_sharp && size.value < static_cast<std::int64_t>(use.channels) * use.threads * bytes_per_thread) {
     if (use.channels >= 2) {
       --use.channels;
     } else if (use.threads % 128 == 0 && use.threads > 64) {
@@ -269,9 +281,9 @@ ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Byt
       break;
     }
   }
-  const bool is_counted = choice.algorithm != Algorithm::nvls && choice.algorithm != Algorithm::collnet;
-  constexpr std::int64_t least = 32768;  // from 2.22 on
-  if (facts.version >= 222 && is_counted) use.channels = channels_of_traffic(facts, choice, size, use.channels, least);
+  const bool is_whole = choice.algorithm == Algorithm::collnet || (is_sharp && facts.collnet_allowed);
+  if (facts.version >= k_counts_traffic && !is_whole)
+    use.channels = channels_of_traffic(facts, choice, size, use.channels, least_traffic(facts.version));
   return use;
 }
 

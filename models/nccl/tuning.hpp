@@ -116,8 +116,8 @@ struct ChannelUse {
 };
 ChannelUse channel_use(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int max_channels);
 
-/// Of `channels` those that have at least `least` bytes of traffic each: an all-reduce counts twice, LL four times
-/// (enqueue.cc, scheduleCollTasksToPlan).
+/// Of `channels` those that have at least `least` bytes of traffic each: an all-reduce counts twice, LL four times from
+/// 2.26 on (enqueue.cc, scheduleCollTasksToPlan).
 int channels_of_traffic(const CommunicatorFacts& facts, const Choice& choice, Bytes size, int channels,
                         std::int64_t least);
 

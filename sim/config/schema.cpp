@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -126,6 +127,18 @@ std::string quantity_hint(const std::string& text, std::optional<Dimension> expe
   return "write a number, or one with its unit: '64 KiB', '1.3 us', '100 Gb/s'";
 }
 
+/// What a key that is none of `names` may mean.
+std::string hint_for_key(const Schema& schema, const std::vector<std::string>& names, std::string key) {
+  if (!schema.said_elsewhere.empty()) {
+    std::ranges::transform(key, key.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (key.starts_with(schema.prefix)) key.erase(0, schema.prefix.size());
+    for (const auto& [known, hint] : schema.said_elsewhere)
+      if (known == key) return hint;
+  }
+  const auto near = nearest_name(key, names);
+  return near.empty() ? fmt::format("known keys: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near);
+}
+
 class Checker {
  public:
   explicit Checker(Diagnostics& faults) : faults_(faults) {}
@@ -172,11 +185,9 @@ class Checker {
       const auto field = std::find_if(schema.fields.begin(), schema.fields.end(),
                                       [&](const Field& f) { return f.name == entry.key.scalar; });
       if (field == schema.fields.end()) {
-        const auto near = nearest_name(entry.key.scalar, names);
         const auto& called = schema.what.empty() ? what : schema.what;
         faults_.push_back(entry.key.error(fmt::format("unknown key '{}' in {}", entry.key.scalar, called),
-                                          !near.empty() ? fmt::format("did you mean '{}'?", near)
-                                                        : fmt::format("known keys: {}", fmt::join(names, ", "))));
+                                          hint_for_key(schema, names, entry.key.scalar)));
         continue;
       }
       check(entry.value, *field->schema, fmt::format("'{}'", field->name));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/tree.hpp"
@@ -52,6 +53,9 @@ struct Schema {
   std::vector<SchemaPtr> alternatives;                ///< any_of: one per node kind
   std::string what;                                   ///< as messages call it: "a scenario", "a workload"
   bool has_parameters = false;                        ///< free_mapping: its keys are parameters' names
+  /// mapping: keys that users know from elsewhere, in lower case and without `prefix`, and what to write instead
+  std::vector<std::pair<std::string, std::string>> said_elsewhere = {};
+  std::string prefix = {};
 };
 
 /// Reports everything that does not fit: wrong kinds, unknown and missing keys, bad values.

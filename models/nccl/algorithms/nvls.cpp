@@ -44,23 +44,23 @@ class NvlinkSharp : public ChannelAlgorithm {
     return op_.group.nvls_heads * (has_trees() ? std::min(2.0, op_.channels) : 1);
   }
   [[nodiscard]] double chunks_at_once() const { return op_.channels * op_.group.nvls_heads; }
-  /// Chunks of every head's share in every channel, smaller while they would not fill the pipeline, with NVLSTree from
-  /// four hosts on at most half as large (NVIDIA/nccl src/enqueue.cc, calcCollChunking). In units of the flow.
+  /// Chunks of every head's share in every channel, smaller while they would not fill the pipeline (NVIDIA/nccl
+  /// src/enqueue.cc, calcCollChunking). In units of the flow.
   [[nodiscard]] double tree_chunk() const {
-    const double own = op_.parameter("nccl.chunk.nvls"_stem).value;
-    const double largest = has_trees() && op_.group.nvls_tree_chunk > 0 ? op_.group.nvls_tree_chunk : own;
-    const bool is_halved = has_trees() && op_.group.num_hosts >= 4 && op_.group.nvls_tree_chunk <= 0;
-    double chunk = is_halved ? largest / 2 : largest;
-    const auto halve = [&](double passes, double above) {
-      if (op_.size < passes * chunks_at_once() * chunk && chunk > above) chunk /= 2;
+    constexpr double kib = 1024;
+    double chunk = has_trees() ? op_.group.nvls_tree_chunk : op_.parameter("nccl.chunk.nvls"_stem).value;
+    const auto shorten = [&](double passes, double bytes) {
+      if (op_.size < passes * chunks_at_once() * chunk) chunk = std::min(chunk, bytes);
     };
     if (has_trees()) {
-      halve(4, largest / 2);
-      halve(1, largest / 4);
+      shorten(32, 256 * kib);
+      shorten(16, 128 * kib);
+      shorten(4, 64 * kib);
+      shorten(1, 32 * kib);
     } else {
-      halve(64, largest / 2);
-      halve(8, largest / 4);
-      halve(2, largest / 8);
+      shorten(64, 64 * kib);
+      shorten(8, 32 * kib);
+      shorten(2, 16 * kib);
     }
     return chunk * chunks_at_once() / parts();
   }

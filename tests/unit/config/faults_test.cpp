@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/clusters.hpp"
 
@@ -34,6 +37,29 @@ TEST_CASE("an unknown key names the nearest one") {
         "    4 |   - {name: n, typ: dgx-a100}\n"
         "      |               ^\n"
         "      = note: did you mean 'type'?\n");
+}
+
+TEST_CASE("NCCL's environment variables that have another place here, or none, are answered with it") {
+  const auto answer = [](const std::string& key) {
+    const auto loaded = load_scenario(
+        write_file("s.yaml", "schema: fabricast/scenario/1\nname: s\ntopology: " + std::string(FABRICAST_SOURCE_DIR) +
+                                 "/topologies/dgx-a100-pair.yaml\nsoftware: {nccl: {" + key +
+                                 ": 1}}\nworkload: {benchmark: all_reduce_perf}\n"));
+    return loaded ? "" : shown(loaded.error());
+  };
+  for (const auto& [key, hint] : std::vector<std::pair<std::string, std::string>>{
+           {"NCCL_ALGO", "write 'algorithm' in the workload"},
+           {"proto", "write 'protocol' in the workload"},
+           {"NCCL_MIN_NCHANNELS", "write 'channels' in the workload, NCCL's least and most number of them"},
+           {"NCCL_P2P_DISABLE", "write 'p2p: off'"},
+           {"p2p_level", "peer access is NCCL's own by distance and release, or none with 'p2p: off'"},
+           {"NCCL_BUFFSIZE", "not modelled, NCCL's own default holds"},
+           {"NCCL_CROSS_NIC", "did you mean 'cross_nic'?"}}) {
+    const auto told = answer(key);
+    CAPTURE(told);
+    CHECK(told.find("unknown key '" + key + "' in the NCCL settings") != std::string::npos);
+    CHECK(told.find("= note: " + hint + "\n") != std::string::npos);
+  }
 }
 
 TEST_CASE("a release is major.minor with digits behind it, whatever software it is of") {

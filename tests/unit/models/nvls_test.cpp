@@ -48,15 +48,70 @@ TEST_CASE("between hosts a GPU with an HCA of its own is a head, more heads are 
   }
 }
 
+namespace {
+
+NvlsKernels kernels(int version, int capability, int hosts, const NvlsWay& way = {8, 50, true}) {
+  CommunicatorFacts facts;
+  facts.version = version;
+  facts.compute_capability = capability;
+  facts.num_nodes = hosts;
+  return nvls_kernels(facts, way, 131072);
+}
+
+}  // namespace
+
+TEST_CASE("kernels of NVLink SHARP have 16 channels, on Blackwell 32, in one host 24 from 2.27 on") {
+  for (const int version : {217, 226, 227, 230}) CHECK(kernels(version, 90, 1).channels == 16);
+  CHECK(kernels(226, 100, 1).channels == 32);
+  CHECK(kernels(227, 100, 1).channels == 24);
+  CHECK(kernels(228, 90, 2).channels == 16);
+  CHECK(kernels(228, 100, 2).channels == 32);
+}
+
+TEST_CASE("from 2.22 to 2.27 rings have as many channels as NVLink SHARP beside them, before and after their own") {
+  const auto rings = [](int version, int capability, std::size_t found) {
+    CommunicatorFacts facts;
+    facts.version = version;
+    return channels_beside_nvls(facts, kernels(version, capability, 2), found);
+  };
+  for (const int version : {220, 221, 228, 230}) CHECK(rings(version, 90, 4) == 4);
+  for (const int version : {222, 225, 227}) CHECK(rings(version, 90, 4) == 16);
+  CHECK(rings(226, 90, 24) == 24);
+  CHECK(rings(227, 100, 16) == 32);
+}
+
 TEST_CASE(
-    "kernels of NVLink SHARP have 16 channels, on Blackwell 32, in one host 24 from 2.27 on, between hosts no more "
-    "than rings") {
-  for (const int version : {217, 226, 227, 230}) CHECK(nvls_channels(version, 90, 1, 24) == 16);
-  CHECK(nvls_channels(226, 100, 1, 24) == 32);
-  CHECK(nvls_channels(227, 100, 1, 24) == 24);
-  CHECK(nvls_channels(228, 90, 2, 24) == 16);
-  CHECK(nvls_channels(228, 100, 2, 64) == 32);
-  CHECK(nvls_channels(228, 90, 2, 8) == 8);
+    "chunks of NVLSTree: 512 KiB until 2.20, then 128, halved from four hosts on, of Blackwell by a table in 2.30") {
+  constexpr double kib = 1024;
+  struct Row {
+    int version, capability, hosts;
+    NvlsWay way;
+    int channels;
+    double chunk;
+  };
+  const NvlsWay near{8, 50, true}, far{4, 50, false}, fast{8, 100, true}, slow{8, 25, true};
+  for (const auto& row : std::vector<Row>{{218, 90, 8, near, 16, 512},
+                                          {220, 90, 2, near, 16, 512},
+                                          {221, 90, 4, near, 16, 64},
+                                          {221, 90, 2, near, 16, 128},
+                                          {228, 90, 3, near, 16, 128},
+                                          {230, 90, 4, near, 16, 64},
+                                          {229, 100, 4, near, 32, 64},
+                                          {230, 100, 2, near, 32, 64},
+                                          {230, 100, 2, far, 32, 256},
+                                          {230, 100, 2, fast, 32, 128},
+                                          {230, 100, 4, near, 24, 64},
+                                          {230, 100, 4, far, 24, 128},
+                                          {230, 100, 4, fast, 24, 256},
+                                          {230, 100, 4, {72, 100, false}, 32, 64},
+                                          {230, 100, 4, slow, 32, 64}}) {
+    CAPTURE(row.version);
+    CAPTURE(row.hosts);
+    CAPTURE(row.way.hca_gb_per_s);
+    const auto found = kernels(row.version, row.capability, row.hosts, row.way);
+    CHECK(found.channels == row.channels);
+    CHECK(found.tree_chunk == row.chunk * kib);
+  }
 }
 
 TEST_CASE("8 H200 with NVLink SHARP take it from 2 MiB on, 4 stay with rings") {

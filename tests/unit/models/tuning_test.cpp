@@ -90,6 +90,39 @@ TEST_CASE("NCCL opens LL channels with size: 1 to 32 KiB, then doubling to 24 at
   CHECK(channel_use(facts, ll, 1_MiB, 24).channels == 24);
 }
 
+TEST_CASE("a channel has 512 B of traffic at least in 2.22, 16 KiB from 2.24 and 32 KiB from 2.29 on") {
+  auto facts = eight_h200();
+  facts.num_nodes = 2;
+  const auto channels = [&](int version, Choice choice, Bytes size, Collective collective = Collective::all_reduce) {
+    facts.version = version;
+    facts.collective = collective;
+    return channel_use(facts, choice, size, 16).channels;
+  };
+  // Traffic of an all-reduce is twice its bytes, and a thread block of LL128 has 640 x 8 B.
+  constexpr Choice lines{Algorithm::tree, Protocol::ll128}, ll{Algorithm::tree, Protocol::ll};
+  CHECK(channels(221, lines, 64_KiB) == 12);
+  CHECK(channels(222, lines, 64_KiB) == 12);
+  for (const int version : {224, 226, 228}) CHECK(channels(version, lines, 64_KiB) == 8);
+  CHECK(channels(229, lines, 64_KiB) == 4);
+  // LL counts four times from 2.26 on; a thread block of it has 512 x 8 B.
+  CHECK(channels(225, ll, 64_KiB) == 8);
+  for (const int version : {222, 226, 229}) CHECK(channels(version, ll, 64_KiB) == 16);
+  // All that an all-gather collects is its traffic.
+  CHECK(channels(228, {Algorithm::ring, Protocol::ll128}, 64_KiB, Collective::all_gather) == 4);
+  CHECK(channels(229, {Algorithm::ring, Protocol::ll128}, 64_KiB, Collective::all_gather) == 2);
+}
+
+TEST_CASE("NVLink SHARP opens all channels until 2.21, then as many as the traffic fills") {
+  auto facts = eight_h200();
+  constexpr Choice sharp{Algorithm::nvls, Protocol::simple};
+  facts.version = 221;
+  CHECK(channel_use(facts, sharp, 1_KiB, 16).channels == 16);
+  facts.version = 228;
+  CHECK(channel_use(facts, sharp, 1_KiB, 16).channels == 1);
+  CHECK(channel_use(facts, sharp, 64_KiB, 16).channels == 8);
+  CHECK(channel_use(facts, sharp, 1_MiB, 16).channels == 16);
+}
+
 TEST_CASE("a forced algorithm or protocol is kept whatever it costs") {
   const auto facts = eight_h200();
   const auto choice = choose(facts, Collective::all_reduce, 1_GiB, Algorithm::tree, Protocol::ll);

@@ -52,6 +52,21 @@ TEST_CASE("eight H100 reduce in their NVSwitches by default, and so do hosts of 
   CHECK(setting_of(on_hosts("hgx-h100-8", 1), "nvls") == "auto: on, 8 channels found at 40.0 GB/s");
 }
 
+TEST_CASE(
+    "hosts with one adapter open 16 channels beside NVLink SHARP from 2.22 to 2.27, else the four of the search") {
+  const auto channels = [](const std::string& version, const std::string& more = "") {
+    return test::run(test::scenario(on_hosts("hgx-h200-8-cx7x4", 2, ", algorithm: ring",
+                                             "nccl: {version: \"" + version + "\"" + more + "}",
+                                             ", remove: [hca1, hca2, hca3]")))
+        .workloads[0]
+        .rows[0]
+        .channels;
+  };
+  for (const auto* version : {"2.20", "2.21", "2.28", "2.30"}) CHECK(channels(version) == 4);
+  for (const auto* version : {"2.22", "2.25", "2.27"}) CHECK(channels(version) == 16);
+  CHECK(channels("2.25", ", nvls: off") == 4);
+}
+
 TEST_CASE("NVLink SHARP is left out, and the result says why, where one thing is missing") {
   struct Case {
     std::string text, reason;

@@ -299,13 +299,16 @@ TEST_CASE("a short message takes one of the joined adapters, by the release up t
   CHECK(rails_us("1.7.3", "256 MiB") == 0);
 }
 
-TEST_CASE("larger chunks of NVLSTree come in two steps") {
-  const auto at = [](const std::string& release) {
+TEST_CASE("larger chunks of NVLSTree come in two steps, the second where they are not shortened") {
+  const auto at = [](const std::string& release, Bytes size) {
     auto loaded = on("aws-p5", 64, ofi(release, "2.22"));
     loaded.scenario.workloads[0].algorithm = "nvls_tree";
-    return us(test::run(loaded), 256_MiB);
+    loaded.scenario.workloads[0].sizes = {size};
+    return us(test::run(loaded), size);
   };
-  CHECK(at("1.7.4") != at("1.8"));
-  CHECK(at("1.8") == at("1.9"));
-  CHECK(at("1.9") != at("1.11"));
+  CHECK(at("1.7.4", 256_MiB) != at("1.8", 256_MiB));
+  CHECK(at("1.8", 256_MiB) == at("1.9", 256_MiB));
+  // 128 channels and heads with fewer than 16 chunks of 256 KiB each have 128 KiB.
+  CHECK(at("1.9", 256_MiB) == at("1.11", 256_MiB));
+  CHECK(at("1.9", 512_MiB) < at("1.11", 512_MiB));
 }

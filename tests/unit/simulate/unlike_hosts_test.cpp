@@ -195,3 +195,51 @@ TEST_CASE("NCCL plans for the least capable GPU and says so") {
   const auto of_alike = test::run(cluster({alike}, "benchmark: all_reduce_perf, sizes: [64 KiB]"));
   for (const auto& line : of_alike.workloads[0].stand_ins) CHECK(line.find(" beside ") == std::string::npos);
 }
+
+namespace {
+
+/// Rows of an all-reduce on hosts of catalogue types, one each, in this order.
+std::vector<Row> rows_of_types(const std::vector<std::string>& types, const std::string& fabric,
+                               const std::string& sizes, const std::string& version = "2.28") {
+  std::string hosts;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    hosts += fmt::format("{}{{name: host{}, type: {}}}", i > 0 ? ", " : "", i, types[i]);
+  return test::run(test::scenario(fmt::format(
+                       "schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
+                       "  hosts: [{}]\n  fabric: {{single_switch: {{switch: {}}}}}\nsoftware: {{nccl: {{version: "
+                       "\"{}\"}}}}\nworkload: {{benchmark: all_reduce_perf, sizes: [{}]}}\n",
+                       hosts, fabric, version, sizes)))
+      .workloads[0]
+      .rows;
+}
+
+}  // namespace
+
+TEST_CASE("a tree among hosts of unlike numbers of GPUs waits for the longest chain, whichever host comes first") {
+  std::vector<std::string> types{"gb200-nvl4-tray", "hgx-h100-8", "quad-gh200-ndr200"};
+  const auto first = rows_of_types(types, "qm9700", "8 B").front();
+  CHECK(first.algorithm == "tree");
+  const auto in_hosts = std::ranges::find_if(
+      first.terms, [](const Term& term) { return term.name.find("hops over nvlink") != std::string::npos; });
+  REQUIRE(in_hosts != first.terms.end());
+  CHECK(in_hosts->name == "14 hops over nvlink");
+  while (std::ranges::next_permutation(types).found)
+    CHECK(rows_of_types(types, "qm9700", "8 B").front().time.us() == test::approx(first.time.us()).epsilon(0.03));
+}
+
+TEST_CASE("a host of one GPU listed first does not give hosts without NVLink LL128") {
+  const std::string many = "server-2s-sapphirerapids-8l40s",
+                    one = many + ", remove: [gpu1, gpu2, gpu3, gpu4, gpu5, gpu6, gpu7]";
+  const auto first = rows_of_types({one, many}, "sn5600", "64 KiB, 1 MiB, 4 MiB");
+  const auto last = rows_of_types({many, one}, "sn5600", "64 KiB, 1 MiB, 4 MiB");
+  for (std::size_t row = 0; row < first.size(); ++row) {
+    CHECK(first[row].protocol != "ll128");
+    CHECK(first[row].protocol == last[row].protocol);
+  }
+}
+
+TEST_CASE("Hopper beside Blackwell has LL128 from 2.30 on") {
+  const std::vector<std::string> types{"hgx-h100-8", "dgx-b200"};
+  CHECK(rows_of_types(types, "qm9700", "1 MiB", "2.29").front().protocol != "ll128");
+  CHECK(rows_of_types(types, "qm9700", "1 MiB", "2.30").front().protocol == "ll128");
+}

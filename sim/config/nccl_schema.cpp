@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings of NCCL, and where its other environment variables are said.
+#include "config/nccl_schema.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/schema_parts.hpp"
+
+namespace fabricast::config {
+
+using namespace parts;
+
+namespace {
+
+/// [environment variable without NCCL_, in lower case] what to write instead, or why nothing.
+std::vector<std::pair<std::string, std::string>> other_variables() {
+  const std::string by_topology =
+      "the adapters of the topology are those that NCCL may use: remove others from its hosts";
+  const std::string channels = "write 'channels' in the workload, NCCL's least and most number of them";
+  const std::string own = "not modelled, NCCL's own default holds";
+  const std::string timeless = "leave it out, it changes no time that is modelled";
+  return {{"algo", "write 'algorithm' in the workload"},
+          {"proto", "write 'protocol' in the workload"},
+          {"min_nchannels", channels},
+          {"max_nchannels", channels},
+          {"min_ctas", channels},
+          {"max_ctas", channels},
+          {"p2p_disable", "write 'p2p: off'"},
+          {"p2p_level", "peer access is NCCL's own by distance and release, or none with 'p2p: off'"},
+          {"shm_disable", "write 'shm: off'"},
+          {"nvls_enable", "write 'nvls: on' or 'nvls: off'"},
+          {"collnet_enable", "write 'collnet: on'"},
+          {"pxn_disable", "write 'pxn: off'"},
+          {"net_gdr_level", "write 'gdr_level'"},
+          {"net_plugin", "write 'plugin'"},
+          {"net", "write 'transport: tcp' (Socket) or 'transport: rdma' (IB) beside 'nccl'"},
+          {"ib_disable", "write 'transport: tcp' beside 'nccl'"},
+          {"ib_hca", by_topology},
+          {"socket_ifname", by_topology},
+          {"ib_merge_nics", "an adapter of two ports is one device, e.g. connectx-7-bond-2x200"},
+          {"ib_adaptive_routing", "write 'routing: adaptive' in the topology's fabric"},
+          {"mnnvl_enable",
+           "GPUs of one NVLink domain are one host, e.g. gb200-nvl72, or hosts of their own, e.g. gb200-nvl4-tray"},
+          {"topo_file", "write it as a topology: fabricast import nccl-topo"},
+          {"nvls_chunksize", "set the parameter 'nccl.chunk.nvls'"},
+          {"p2p_net_chunksize", "set the parameter 'nccl.p2p_network_chunk'"},
+          {"launch_mode", own},
+          {"buffsize", own},
+          {"nthreads", own},
+          {"ll128_nthreads", own},
+          {"net_gdr_read", own},
+          {"nvls_nchannels", own},
+          {"nchannels_per_net_peer", own},
+          {"debug", timeless},
+          {"ib_gid_index", timeless},
+          {"ib_timeout", timeless},
+          {"ib_retry_cnt", timeless},
+          {"dmabuf_enable", timeless}};
+}
+
+}  // namespace
+
+SchemaPtr nccl_settings() {
+  return make(
+      {.type = Schema::Type::mapping,
+       .fields =
+           {{"version", text(), "major.minor[.patch]; default 2.28"},
+            {"p2p", flag(), "peer-to-peer between GPUs (NCCL_P2P_DISABLE=0); default on"},
+            {"shm", flag(), "shared memory (NCCL_SHM_DISABLE=0); default on"},
+            {"nvls", any_of({flag(), choice({"auto"})}),
+             "NVLink SHARP (NCCL_NVLS_ENABLE); default auto: on where GPUs, NVSwitches, release and VM allow it"},
+            {"collnet", flag(),
+             "the fabric's switches reduce: SHARP by the plugin of the InfiniBand stack (NCCL_COLLNET_ENABLE); default "
+             "off"},
+            {"symmetric_memory", flag(),
+             "buffers lie in windows of symmetric memory (ncclCommWindowRegister with NCCL_WIN_COLL_SYMMETRIC, "
+             "nccl-tests "
+             "-R 2), for which NCCL has kernels of its own from 2.27 on; default off"},
+            {"gdr_level", choice({"pix", "pxb", "phb", "sys"}),
+             "farthest GPU an HCA reaches by GPUDirect RDMA (NCCL_NET_GDR_LEVEL); default pxb, from 2.27 on phb for "
+             "GPUs on "
+             "NVLink-C2C"},
+            {"pxn", flag(), "GPUs send through HCAs of others (NCCL_PXN_DISABLE=0); default on from 2.12"},
+            {"cross_nic", integer(0, 2),
+             "0: a ring's channel leaves a host by the HCA it came in by; 1: by the one beside its last GPU; 2, the "
+             "default: "
+             "by another where that is faster, from 2.21 on in pairs of channels that swap theirs (NCCL_CROSS_NIC)"},
+            {"p2p_pxn_level", integer(0, 2),
+             "send and receive: 0 own HCA, 1 the peer's where near or over NVLink, 2 by the GPU beside "
+             "it (NCCL_P2P_PXN_LEVEL); default 2"},
+            {"ib_qps_per_connection", integer(1, 128),
+             "queue pairs of a connection over verbs, each with a way of its own where the fabric hashes flows "
+             "(NCCL_IB_QPS_PER_CONNECTION, from 2.10 on); default 1"},
+            {"ib_split_data_on_qps", flag(),
+             "every message over all of them, else message by message (NCCL_IB_SPLIT_DATA_ON_QPS, from 2.18 on); "
+             "default on "
+             "before 2.20, off since"},
+            {"plugin", choice({"auto", "internal", "aws-ofi-nccl", "nccl-rdma-sharp", "tcpxo"}),
+             "network plugin (NCCL_NET_PLUGIN); internal is NCCL's own; default auto: what reaches the adapters"},
+            {"plugin_version", text(),
+             "release of aws-ofi-nccl in quotes, 1.0 to 1.21: what it sets by itself; default: over EFA the one made "
+             "for "
+             "this NCCL"},
+            {"socket_nthreads", integer(0, 16),
+             "helper threads of a connection over TCP between hosts (NCCL_SOCKET_NTHREADS); default by the adapter's "
+             "vendor: 0, the proxy itself"},
+            {"nsocks_perthread", integer(1, 64),
+             "sockets of each of them (NCCL_NSOCKS_PERTHREAD), 64 of a connection at most; default by the adapter's "
+             "vendor: 1"}},
+       .what = "the NCCL settings",
+       .said_elsewhere = other_variables(),
+       .prefix = "nccl_"});
+}
+
+}  // namespace fabricast::config
