@@ -60,8 +60,13 @@ class TopologyWriter {
         if (!built) return tl::unexpected(built.error());
         machine = std::move(*built);
       }
+      settle_elastic_adapters(machine, inventory_);
       auto host = write_host(machine, inventory_, options_);
       if (!host) return tl::unexpected(host.error());
+      if (!redirects(machine) && has(host->yaml, "kind: pcie_switch"))
+        inventory_.assumed.push_back(
+            "PCIe switches hand requests between devices below them on (no `acs: redirect`): no source says it, "
+            "`lspci -Dnnvv` as root does");
       hosts_.push_back(std::move(*host));
     }
     virtualization_ = write_virtualization(inventory_);
