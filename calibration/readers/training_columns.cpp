@@ -53,6 +53,7 @@ constexpr std::array k_names{
     Name{"bucketcapmib", Column::bucket_mib},
     Name{"stepus", Column::step, 1e-6},
     Name{"stepms", Column::step, 1e-3},
+    Name{"step(ms", Column::step, 1e-3},
     Name{"steptimems", Column::step, 1e-3},
     Name{"steps", Column::step},
     Name{"steptimes", Column::step},
