@@ -277,7 +277,7 @@ class TopologyWriter {
     const auto up = placement_cables(placement, adapters, ports);
     std::size_t num_hosts = 0;
     for (const auto& one : placement.switches) num_hosts += one.hosts.size();
-    if (!up || num_hosts > k_most_listed) return write_placed_tree(placement, type.name, num_hosts);
+    if (!up || up->has_tier || num_hosts > k_most_listed) return write_placed_tree(placement, type.name, num_hosts);
     inventory_.assumed.push_back(fmt::format(
         "the scheduler knows switches, not cables: every adapter has one to its leaf, and leaves have as many up as "
         "down{}",

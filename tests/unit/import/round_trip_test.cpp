@@ -87,6 +87,25 @@ TEST_CASE("two hosts of every type of the catalogue forecast the same when they 
   CHECK(compared > 50);
 }
 
+TEST_CASE("the switch above a scheduler's leaves stands for a tier where its ports are too few for their uplinks") {
+  const auto shipped = std::string(FABRICAST_SOURCE_DIR) + "/topologies/dgx-a100-16.yaml";
+  const auto loaded = load_topology(shipped);
+  REQUIRE(loaded);
+  const auto xml = nccl_topology_xml(loaded->topology, 0, loaded->parameters);
+  for (const bool is_yaml : {false, true}) {
+    CAPTURE(is_yaml);
+    const auto placement = slurm_topology(loaded->topology, is_yaml);
+    REQUIRE(placement);
+    const auto imported =
+        import_cluster({{"xml", xml, SourceRole::host, ""}, {"slurm", *placement, SourceRole::placement, ""}});
+    REQUIRE_MESSAGE(imported, (imported ? "" : render(imported.error())));
+    const auto again = times_on(TopologyFile(imported->yaml).path(), "benchmark: all_reduce_perf", {});
+    const auto once = times_on(shipped, "benchmark: all_reduce_perf", {});
+    CHECK(again.back().seconds() < 1.02 * once.back().seconds());  // 128 MiB
+    CHECK(again.back().seconds() > 0.98 * once.back().seconds());
+  }
+}
+
 TEST_CASE("shipped machines that are exported and imported forecast the same") {
   const Setting short_cable{"topology.fabric.single_switch.cable", "3 m"};
   const std::vector<Shipped> all{{"dgx-1-v100-pair", {short_cable}},
