@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "import/identity.hpp"
 #include "import/source.hpp"
