@@ -159,6 +159,10 @@ class Collector {
     for (const auto& table : tables) {
       if (!table.matrices.empty() || !table.copies.empty()) continue;
       for (const auto& entry : fit::suggest_entries(table, topology_->topology)) {
+        for (const auto& comment : entry.comments) {
+          if (comment.find("does not say how many") != std::string::npos)
+            warnings.push_back({Severity::warning, {table.file, table.line, 0}, comment, "", {}});
+        }
         auto workload = healthy(entry.workload);
         if (const auto devices = devices_of(table, topology_->topology); !devices.empty()) {
           std::erase_if(workload, [](const auto& key) {

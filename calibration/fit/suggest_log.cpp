@@ -177,7 +177,9 @@ SuggestedLog osu_entry(const MeasuredLog& log, const Topology& topology) {
   out.file = log.file;
   const auto& header = log.header;
   set_key(out.workload, "benchmark", std::string(to_string(*log.benchmark)));
-  if (header.pairs) set_key(out.workload, "pairs", std::to_string(*header.pairs));
+  const bool is_of_pairs = log.benchmark == Benchmark::osu_multi_lat || log.benchmark == Benchmark::osu_mbw_mr;
+  const auto pairs = header.pairs || !is_of_pairs || !header.num_ranks ? header.pairs : *header.num_ranks / 2;
+  if (pairs) set_key(out.workload, "pairs", std::to_string(*pairs));
   if (header.num_ranks && (is_collective(*log.benchmark) || header.pairs))
     set_key(out.workload, "ranks", std::to_string(*header.num_ranks));
   const bool is_one_host = header.num_hosts == 1;
@@ -189,6 +191,8 @@ SuggestedLog osu_entry(const MeasuredLog& log, const Topology& topology) {
     out.comments.push_back("the log does not say on how many hosts: ranks_per_host, if the ranks shared hosts");
   if (is_collective(*log.benchmark) && !header.num_ranks)
     out.comments.push_back("the log does not say how many ranks took part: set ranks (one per GPU assumed)");
+  if (is_of_pairs && !pairs)
+    out.comments.push_back("the log does not say how many pairs took part: set pairs (one assumed)");
   add_osu_settings(log, out);
   if (header.send_buffer == BufferPlace::device && header.receive_buffer)
     out.comments.push_back("device buffers: software.gpudirect_rdma and gdrcopy are taken as on");

@@ -148,8 +148,9 @@ MeasuredLog with_repeats(const std::vector<const MeasuredLog*>& tables, Benchmar
 void warn_of_rows(MeasuredLog& table) {
   const auto is_wrong = [](const MeasuredRow& row) { return row.num_wrong.value_or(0) > 0; };
   if (const auto count = std::count_if(table.rows.begin(), table.rows.end(), is_wrong); count > 0)
-    put_first(table, fmt::format("{} of {} rows have wrong results (#wrong): what took this time is not the operation",
-                                 count, table.rows.size()));
+    put_first(table,
+              fmt::format("{} of {} rows have wrong results ({}): what took this time is not the operation", count,
+                          table.rows.size(), table.format == LogFormat::osu ? "Validation: Fail" : "#wrong"));
   if (table.header.is_managed_memory)
     put_first(table, "the log's buffers are managed memory, they are forecast as the GPU's own");
   if (table.header.post_list.value_or(1) > 1)
@@ -160,9 +161,14 @@ void warn_of_rows(MeasuredLog& table) {
 std::optional<MeasuredLog> benchmark_table(const std::vector<MeasuredLog>& tables, const Workload& workload) {
   std::vector<const MeasuredLog*> best;
   const MeasuredLog* refused = nullptr;
+  const MeasuredLog* lost = nullptr;  // every row of it; its warnings say why
   for (const auto& table : tables) {
-    if (table.rows.empty()) continue;
-    if (!readers::refusal_of(table, workload.benchmark).empty()) {
+    const bool is_refused = !readers::refusal_of(table, workload.benchmark).empty();
+    if (table.rows.empty()) {
+      if (lost == nullptr && !is_refused && !table.warnings.empty()) lost = &table;
+      continue;
+    }
+    if (is_refused) {
       if (refused == nullptr) refused = &table;
       continue;
     }
@@ -175,6 +181,7 @@ std::optional<MeasuredLog> benchmark_table(const std::vector<MeasuredLog>& table
     warn_of_rows(table);
     return table;
   }
+  if (lost != nullptr) return *lost;
   if (refused == nullptr) return std::nullopt;
   auto table = *refused;
   table.refusal = readers::refusal_of(table, workload.benchmark);

@@ -14,23 +14,29 @@ namespace {
 
 constexpr double k_megabyte = 1e6;
 
-/// Column names of a header line: words up to one that ends in a unit, joined ("avglatency(us)").
+/// Column names of a header line: words up to one that ends in a unit, joined ("avglatency(us)"). Words behind the last
+/// of them are columns of their own, as a forecast's table and scripts that add to a table write them.
 std::vector<std::string> osu_header_columns(std::string_view line) {
   line = trim(line);
   if (line.starts_with("#")) line = trim(line.substr(1));
-  std::vector<std::string> columns;
+  std::vector<std::string> columns, further;
   std::string name;
   for (const auto& word : split_words(line)) {
-    name += lower(word.text);
+    further.push_back(lower(word.text));
+    name += further.back();
     constexpr std::array<std::string_view, 6> k_alone{"size",       "iterations", "mb/s",
                                                       "messages/s", "validation", "validated"};
     const bool is_complete = name.ends_with(")") || std::find(k_alone.begin(), k_alone.end(), name) != k_alone.end();
-    if (is_complete) columns.push_back(std::exchange(name, {}));
+    if (!is_complete) continue;
+    columns.push_back(std::exchange(name, {}));
+    further.clear();
   }
   const auto is_measure = [](const std::string& c) { return c.ends_with("(us)") || contains(c, "mb/s"); };
-  const bool is_header = name.empty() && !columns.empty() && std::any_of(columns.begin(), columns.end(), is_measure) &&
+  const bool is_header = !columns.empty() && std::any_of(columns.begin(), columns.end(), is_measure) &&
                          (columns[0] == "size" || contains(columns[0], "latency(us)"));
-  return is_header ? columns : std::vector<std::string>{};
+  if (!is_header) return {};
+  columns.insert(columns.end(), further.begin(), further.end());
+  return columns;
 }
 
 /// The test's words of a title: "OSU MPI-CUDA Allreduce Latency Test v7.2" -> "allreduce latency".
@@ -135,13 +141,27 @@ void read_osu_column(const std::string& column, const Printed& number, MeasuredR
   }
 }
 
+/// Of a row: those of the head; where this names the average alone (OMB 7.3), rows of osu -f have its other columns
+/// too.
+std::vector<std::string> columns_of_row(const std::vector<Word>& words, const std::vector<std::string>& head) {
+  static const std::vector<std::string> k_full{"size", "avglatency(us)", "minlatency(us)", "maxlatency(us)",
+                                               "iterations"};
+  const bool is_shortened = head.size() == 2 && std::equal(head.begin(), head.end(), k_full.begin());
+  if (!is_shortened || words.size() != k_full.size() || !parse_count(words[4].text)) return head;
+  const auto average = parse_printed(words[1].text), least = parse_printed(words[2].text),
+             most = parse_printed(words[3].text);
+  const bool is_full = average && least && most && least->value <= average->value && average->value <= most->value;
+  return is_full ? k_full : head;
+}
+
 bool is_number_row(const std::vector<Word>& words) {
   return !words.empty() && parse_printed(words[0].text).has_value();
 }
 
 /// Reads a row; adds a warning when it cannot.
-void read_osu_row(const LogText& log, const Line& line, const std::vector<std::string>& columns, MeasuredLog& table) {
+void read_osu_row(const LogText& log, const Line& line, const std::vector<std::string>& head, MeasuredLog& table) {
   const auto words = split_words(line.text);
+  const auto columns = columns_of_row(words, head);
   MeasuredRow row;
   row.line = line.number;
   if (columns[0] == "size") {
@@ -155,6 +175,7 @@ void read_osu_row(const LogText& log, const Line& line, const std::vector<std::s
   for (std::size_t i = columns[0] == "size" ? 1 : 0; i < num_words; ++i) {
     const auto number = parse_printed(words[i].text);
     if (number && number->value >= 0) read_osu_column(columns[i], *number, row, rate);
+    if (columns[i] == "validation" && words[i].text == "Fail") row.num_wrong = 1;  // osu -c says no number
   }
   const bool is_bandwidth_row = rate.bytes_per_s || rate.messages_per_s;
   if (is_bandwidth_row && !set_rates(row, rate)) {
@@ -162,14 +183,14 @@ void read_osu_row(const LogText& log, const Line& line, const std::vector<std::s
                        line_warning(log, line, "row lost: its bandwidth is zero, or not size x messages per second"));
   }
   if (row.time.ps <= 0) return add_warning(table, line_warning(log, line, "row lost: it has no time or bandwidth"));
-  if (words.size() > columns.size()) {
+  if (words.size() > columns.size() && columns.back() != "protocol") {  // of a forecast: "eager gdr"
     return add_warning(table, line_warning(log, line, "row lost: it has more words than the table has columns"));
   }
   table.rows.push_back(std::move(row));
 }
 
 void close_osu_table(const LogText& log, MeasuredLog& table, std::vector<MeasuredLog>& tables) {
-  if (table.rows.empty() && table.title.empty()) return;
+  if (table.rows.empty() && table.title.empty() && table.warnings.empty()) return;
   complete_from_provenance(log, table);
   tables.push_back(std::move(table));
 }

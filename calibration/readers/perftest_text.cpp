@@ -135,7 +135,7 @@ std::string unit_text(std::string_view line) {
 }
 
 void close_perftest_table(const LogText& log, MeasuredLog& table, std::vector<MeasuredLog>& tables) {
-  if (table.rows.empty() && table.title.empty()) return;
+  if (table.rows.empty() && table.title.empty() && table.warnings.empty()) return;
   table.header.num_ranks = 2;
   if (table.header.connection_type == "RawEth") {  // raw_ethernet_* print the titles of send
     table.other_test = "raw Ethernet, " + table.title;

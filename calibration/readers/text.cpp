@@ -27,12 +27,17 @@ std::size_t escape_length(std::string_view text) {
   return std::min(at + 1, text.size());
 }
 
+/// Without colours and line ends; the blanks of web pages become plain ones.
 std::string without_colours(std::string_view raw) {
+  constexpr std::string_view k_no_break_space = "\xC2\xA0";
   std::string text;
   text.reserve(raw.size());
   for (std::size_t at = 0; at < raw.size();) {
     if (const auto escape = escape_length(raw.substr(at)); escape > 0) {
       at += escape;
+    } else if (raw.substr(at).starts_with(k_no_break_space)) {
+      text += ' ';
+      at += k_no_break_space.size();
     } else {
       if (raw[at] != '\r' && raw[at] != '\0') text += raw[at];
       ++at;

@@ -53,6 +53,7 @@ constexpr std::array k_names{
     Name{"bucketcapmib", Column::bucket_mib},
     Name{"stepus", Column::step, 1e-6},
     Name{"stepms", Column::step, 1e-3},
+    Name{"step(ms", Column::step, 1e-3},
     Name{"steptimems", Column::step, 1e-3},
     Name{"steps", Column::step},
     Name{"steptimes", Column::step},
@@ -162,6 +163,13 @@ std::vector<ColumnRole> roles_of_head(std::string_view line) {
 
 std::optional<double> number_in(std::string_view cell) {
   std::string digits(trim(cell));
+  if (digits.ends_with(',')) digits.pop_back();
+  // Commas part thousands; one that stands elsewhere ("1,53") is no number of an English table.
+  const auto point = std::min(digits.find('.'), digits.size());
+  for (auto comma = digits.find(','); comma != std::string::npos; comma = digits.find(',', comma + 1)) {
+    const auto end = std::min(digits.find_first_not_of("0123456789", comma + 1), digits.size());
+    if (comma > point || comma == 0 || end - comma != 4) return std::nullopt;
+  }
   std::erase(digits, ',');
   if (digits.ends_with('%')) digits.pop_back();
   const auto printed = parse_printed(digits);

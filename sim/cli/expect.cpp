@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // fabricast expect TOPOLOGY
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,7 +22,7 @@ namespace {
 
 struct ExpectCommand : CommonOptions {
   std::string cluster;
-  std::vector<std::string> benchmarks{"all_reduce_perf"};
+  std::vector<std::string> benchmarks;
   std::vector<std::string> baselines;
   std::vector<std::string> logs;
   std::string floors;
@@ -60,6 +62,17 @@ std::string checks_json(const std::vector<CheckedTable>& tables, const report::I
   return out.dump(1) + "\n";
 }
 
+/// "all_reduce_perf, 16 ranks on 2 hosts": what floors are for, each once.
+std::string kinds_of(const std::vector<Floor>& floors) {
+  std::vector<std::string> out;
+  for (const auto& one : floors) {
+    auto kind = fmt::format("{}, {} ranks on {} host{}", to_string(one.benchmark), one.ranks, one.hosts,
+                            one.hosts == 1 ? "" : "s");
+    if (std::find(out.begin(), out.end(), kind) == out.end()) out.push_back(std::move(kind));
+  }
+  return fmt::format("{}", fmt::join(out, "; "));
+}
+
 /// --check: logs against floors that were written before, or are made now.
 int check_logs(const ExpectCommand& command, const std::vector<Floor>& floors, std::vector<InputFile> inputs) {
   int exit_code = exit_ok;
@@ -76,8 +89,11 @@ int check_logs(const ExpectCommand& command, const std::vector<Floor>& floors, s
       if (check.is_missed) exit_code = exit_limit_missed;
     }
     if (rows == 0) {
-      say(fmt::format("{}: error: no row has a floor (benchmark, ranks and sizes must be those of the floors)\n",
-                      path));
+      say(
+          fmt::format("{}: error: no row has a floor (benchmark, ranks and sizes must be those of the floors)\n"
+                      "      = note: floors are of {}\n"
+                      "      = note: a scenario in CLUSTER's place makes them of its workload\n",
+                      path, kinds_of(floors)));
       return exit_input;
     }
     note_hash(inputs, path, tables->front().sha256);
@@ -103,6 +119,45 @@ std::optional<std::vector<Bytes>> sizes_of_logs(const std::vector<std::string>& 
   return std::vector<Bytes>(sizes.begin(), sizes.end());
 }
 
+bool has_floors(Benchmark benchmark) {
+  const auto family = family_of(benchmark);
+  return family == BenchmarkFamily::nccl_tests || family == BenchmarkFamily::osu || family == BenchmarkFamily::perftest;
+}
+
+/// OSU's collectives and pairs do not print how many took part: without it a topology has no floor for them.
+bool says_ranks(const MeasuredLog& table) {
+  const bool is_open = family_of(*table.benchmark) == BenchmarkFamily::osu &&
+                       (is_collective(*table.benchmark) || table.benchmark == Benchmark::osu_multi_lat);
+  return !is_open || table.header.num_ranks;
+}
+
+/// Those that are asked for, else those of the logs.
+std::optional<std::vector<Benchmark>> benchmarks_of(const ExpectCommand& command, int& exit_code) {
+  std::set<Benchmark> out;
+  for (const auto& name : command.benchmarks) {
+    const auto benchmark = benchmark_from_name(name);
+    if (!benchmark || !has_floors(*benchmark)) {
+      const auto near = nearest_name(name, benchmark_names());
+      throw CLI::ValidationError("--benchmark",
+                                 fmt::format("'{}' is no benchmark of nccl-tests, OSU or perftest{}", name,
+                                             near.empty() ? "" : fmt::format(": did you mean '{}'?", near)));
+    }
+    out.insert(*benchmark);
+  }
+  for (const auto* logs : {&command.baselines, &command.logs}) {
+    if (!command.benchmarks.empty()) break;
+    for (const auto& path : *logs) {
+      const auto tables = usable(read_logs(path), exit_code);
+      if (!tables) return std::nullopt;
+      for (const auto& table : *tables) {
+        if (table.benchmark && has_floors(*table.benchmark) && says_ranks(table)) out.insert(*table.benchmark);
+      }
+    }
+  }
+  if (out.empty()) out.insert(Benchmark::all_reduce_perf);
+  return std::vector<Benchmark>(out.begin(), out.end());
+}
+
 int expect_command(const ExpectCommand& command) {
   int exit_code = exit_ok;
   if (!command.logs.empty() && !command.format.empty() && command.format != "json")
@@ -118,20 +173,9 @@ int expect_command(const ExpectCommand& command) {
   }
   if (command.cluster.empty()) throw CLI::ValidationError("CLUSTER", "is required");
   ExpectOptions options;
-  for (const auto& name : command.benchmarks) {
-    const auto benchmark = benchmark_from_name(name);
-    const bool is_known = benchmark && family_of(*benchmark) != BenchmarkFamily::training &&
-                          family_of(*benchmark) != BenchmarkFamily::sharing &&
-                          family_of(*benchmark) != BenchmarkFamily::traffic &&
-                          family_of(*benchmark) != BenchmarkFamily::system;
-    if (!is_known) {
-      const auto near = nearest_name(name, benchmark_names());
-      throw CLI::ValidationError("--benchmark",
-                                 fmt::format("'{}' is no benchmark of nccl-tests, OSU or perftest{}", name,
-                                             near.empty() ? "" : fmt::format(": did you mean '{}'?", near)));
-    }
-    options.benchmarks.push_back(*benchmark);
-  }
+  auto benchmarks = benchmarks_of(command, exit_code);
+  if (!benchmarks) return exit_code;
+  options.benchmarks = std::move(*benchmarks);
   options.parameter_files = command.parameter_files;
   options.settings = parse_settings(command.settings);
   options.baselines = command.baselines;
@@ -166,7 +210,9 @@ void add_expect(CLI::App& app, int& exit_code) {
       "  fabricast expect cluster.yaml --baseline healthy.log --format superbench -o rules.yaml");
   command->add_option("CLUSTER", options->cluster, "topology, or a scenario: its first workload and software")
       ->type_name("FILE");
-  command->add_option("--benchmark", options->benchmarks, "of a topology; default all_reduce_perf (repeatable)")
+  command
+      ->add_option("--benchmark", options->benchmarks,
+                   "of a topology; default those of the logs, else all_reduce_perf (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);
   command->add_option("--baseline", options->baselines, "log of this cluster when it was healthy (repeatable)")

@@ -209,8 +209,13 @@ Identity gpu_identity(const PciDevice& device) {
 }
 
 Identity hca_identity(const PciDevice& device) {
+  if (!device.type.empty()) return {device.type, "", device.type == "efa-100g-gdr" ? PcieRate{3, 16} : PcieRate{5, 16}};
   double rate = 0;
   for (const auto& port : device.ports) rate = std::max(rate, port.gbit_per_s);
+  if (device.vendor == 0x17db && device.device == 0x0501) return {"slingshot-11", "", {4, 16}};
+  if (device.vendor == 0x1ae0 && device.device == 0x0042)
+    return rate > 150 ? Identity{"gvnic-200g", "", {5, 16}}
+                      : Identity{"ethernet-32g", "a virtual adapter of Google as one of 32 Gb/s", {5, 16}};
   if (device.vendor == 0x14e4 && device.device == 0x1760)
     return {"bcm57608-400g", rate > 0 && rate < 300 ? "an adapter of 200 Gb/s as one of 400" : "", {5, 16}};
   if (device.vendor == 0x1d0f && device.device >> 4 == 0xefa) {
@@ -222,6 +227,8 @@ Identity hca_identity(const PciDevice& device) {
   if (device.vendor == 0x1d0f) return {"ena-25g", "an elastic adapter as one of 25 Gb/s", {3, 8}};
   for (const auto& one : k_families) {
     if (device.vendor != 0x15b3 || device.device != one.device) continue;
+    const bool is_bond = std::ranges::any_of(device.ports, [](const auto& port) { return has(port.name, "bond"); });
+    if (is_bond && one.family == Family::connectx7) return {"connectx-7-bond-2x200", "", {5, 16}};
     const bool is_infiniband = device.is_infiniband.value_or(true);
     std::vector<AdapterEntry> candidates, others;
     for (const auto& adapter : k_adapters) {
@@ -242,6 +249,8 @@ Identity hca_identity(const PciDevice& device) {
     auto found = adapter_of_rate(rate, device.is_infiniband.value_or(false));
     found.assumed = fmt::format("PCI device {:04x}:{:04x} is not in the catalogue: an adapter of its rate",
                                 device.vendor, device.device);
+    // The link is the adapter's own, not that of the one that stands for it.
+    if (device.slot.generation > 0 && device.slot.width > 0) found.card = device.slot;
     return found;
   }
   return {};
@@ -295,10 +304,11 @@ int switch_ports(const std::string& name) {
   return 0;
 }
 
-Identity usual_processor(int pcie_generation) {
-  const char* name = pcie_generation >= 5   ? "xeon-sapphirerapids"
-                     : pcie_generation == 4 ? "epyc-milan"
-                                            : "xeon-skylake";
+Identity usual_processor(int pcie_generation, std::string_view vendor) {
+  const bool is_amd = vendor == "AuthenticAMD" || (vendor != "GenuineIntel" && pcie_generation == 4);
+  const char* name = pcie_generation >= 5   ? (is_amd ? "epyc-genoa" : "xeon-sapphirerapids")
+                     : pcie_generation == 4 ? (is_amd ? "epyc-milan" : "xeon-icelake")
+                                            : (is_amd ? "epyc-naples" : "xeon-skylake");
   return {name, fmt::format("no source names the processor: {}, as hosts with PCIe {} had", name, pcie_generation), {}};
 }
 
@@ -326,7 +336,8 @@ std::vector<std::pair<std::string, PcieRate>> all_identities() {
   for (const auto& one : k_processor_words) out.emplace_back(one.name, PcieRate{});
   for (const auto& name : all_switches()) out.emplace_back(name, PcieRate{});
   for (const auto* name : {"nvswitch-1", "nvswitch-2", "nvswitch-3", "nvswitch-4", "efa-100g", "efa-100g-gdr",
-                           "ena-25g", "mi300x", "mi325x", "mi350x", "mi355x", "bcm57608-400g"})
+                           "connectx-7-bond-2x200", "efa-2x200g", "efa-4x100g", "slingshot-11", "gvnic-200g",
+                           "ethernet-32g", "ena-25g", "mi300x", "mi325x", "mi350x", "mi355x", "bcm57608-400g"})
     out.emplace_back(name, PcieRate{});
   return out;
 }

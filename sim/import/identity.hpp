@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "import/inventory.hpp"
@@ -19,6 +20,9 @@ struct Identity {
 
 Identity gpu_identity(const PciDevice& device);
 Identity hca_identity(const PciDevice& device);
+/// Elastic Fabric Adapters are told apart by what lies around them: sets their types, and joins those of one GPU as the
+/// NCCL plugin does.
+void settle_elastic_adapters(Machine& machine, Inventory& inventory);
 Identity processor_identity(const ProcessorSeen& processor);
 /// NVSwitch generation by the GPU's compute capability.
 Identity nvswitch_identity(const std::string& gpu, int compute_capability);
@@ -26,8 +30,8 @@ Identity nvswitch_identity(const std::string& gpu, int compute_capability);
 Identity switch_identity(int devid, const std::string& description, double gbit_per_s, bool is_infiniband);
 /// Ports of a switch that switch_identity() names.
 int switch_ports(const std::string& name);
-/// The processor that hosts of a PCIe generation had, for fabrics without a host.
-Identity usual_processor(int pcie_generation);
+/// The processor that hosts of a PCIe generation had: of the vendor by its CPUID, empty = of any.
+Identity usual_processor(int pcie_generation, std::string_view vendor);
 /// The adapter of a rate, for hosts that only the fabric shows.
 Identity adapter_of_rate(double gbit_per_s, bool is_infiniband);
 

@@ -51,6 +51,7 @@ struct PciDevice {
   int compute_capability = 0;
   bool has_c2c = false;  ///< a GPU on NVLink-C2C
   std::string model;     ///< as printed
+  std::string type;      ///< of the catalogue, where what lies around the device says it; empty: by its numbers
   std::vector<NetPort> ports;
   std::vector<NvlinkEnd> nvlinks;
   std::optional<bool> redirects;  ///< a bridge whose access control sends peer requests up

@@ -73,8 +73,9 @@ class Reader {
     if (processor.vendor.empty()) {
       processor.vendor = cpu.attribute("vendor").value();
       const int family = attribute(cpu, "familyid", -1);
-      // NCCL adds the extended family shifted by four: 143 (0x8f) is family 23, 175 (0xaf) is 25.
-      processor.family = family > 0xf ? (family & 0xf) + (family >> 4) : family;
+      // NCCL adds the extended family shifted by four to 15: 143 (0x8f) is family 23, 175 (0xaf) is 25. Files that
+      // clouds write by hand (NCCL_TOPO_FILE of Azure's ND A100 v4, of AWS's P5) hold the family itself.
+      processor.family = family > 0xf && (family & 0xf) == 0xf ? 0xf + (family >> 4) : family;
       processor.model = attribute(cpu, "modelid", -1);
     }
     std::vector<std::pair<pugi::xml_node, int>> open;  // with the switch above

@@ -62,6 +62,7 @@ class Uplinks {
       if (most < 1) return false;
       const int cables = std::clamp(up, 1, most);
       out_.is_cut = out_.is_cut || cables < down / num_parents;
+      out_.has_tier = out_.has_tier || cables < up;
       down_[parent] += cables;
       out_.counts[{one.name, placement_.switches[parent].name}] = cables;
     }

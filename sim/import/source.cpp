@@ -307,4 +307,12 @@ void fold_ports(std::vector<PciDevice>& devices) {
   devices = std::move(out);
 }
 
+std::optional<bool> redirects(const Machine& machine) {
+  std::optional<bool> out;
+  for (const auto& one : machine.devices) {
+    if (one.kind == PciKind::bridge && one.redirects) out = out.value_or(false) || *one.redirects;
+  }
+  return out;
+}
+
 }  // namespace fabricast::import

@@ -101,4 +101,7 @@ Result<Inventory> read_sources(const std::vector<ClusterSource>& sources);
 /// is the upstream port of a switch, every other bridge is a port. `is_root[i]`: device i hangs below the processor.
 void fold_ports(std::vector<PciDevice>& devices);
 
+/// Whether a switch sends requests between devices below it up to the root complex; nothing when no source says so.
+std::optional<bool> redirects(const Machine& machine);
+
 }  // namespace fabricast::import

@@ -36,7 +36,8 @@ class HostWriter {
     if (auto placed = place_sockets(); !placed) return tl::unexpected(placed.error());
     name_devices();
     out_.yaml = fmt::format("      processor: {}\n      sockets: {}\n", processor_, num_sockets_);
-    if (redirects()) out_.yaml += "      acs: redirect  # ACSCtl of a downstream port: ReqRedir+\n";
+    if (redirects(machine_).value_or(false))
+      out_.yaml += "      acs: redirect  # ACSCtl of a downstream port: ReqRedir+\n";
     out_.yaml += "      devices:\n";
     write_root_complexes();
     for (std::size_t i = 0; i < machine_.devices.size(); ++i) {
@@ -85,11 +86,7 @@ class HostWriter {
                       folded));
   }
 
-  [[nodiscard]] bool redirects() const {
-    return std::any_of(machine_.devices.begin(), machine_.devices.end(), [](const PciDevice& one) {
-      return one.kind == PciKind::bridge && one.redirects.value_or(false);
-    });
-  }
+  [[nodiscard]] bool has_superchips() const { return std::ranges::any_of(machine_.devices, &PciDevice::has_c2c); }
 
   void choose_processor() {
     auto found = processor_identity(machine_.processor);
@@ -101,8 +98,8 @@ class HostWriter {
           generation = std::max(
               {generation, one.slot.generation, gpu_identity(one).card.generation, hca_identity(one).card.generation});
       }
-      const bool is_superchip = std::ranges::any_of(machine_.devices, &PciDevice::has_c2c);
-      found = is_superchip ? Identity{"grace", "GPUs on NVLink-C2C hang on a Grace", {}} : usual_processor(generation);
+      found = has_superchips() ? Identity{"grace", "GPUs on NVLink-C2C hang on a Grace", {}}
+                               : usual_processor(generation, machine_.processor.vendor);
       if (!machine_.processor.vendor.empty())
         found.assumed =
             fmt::format("processor {} family {} model {} '{}' is not in the catalogue: {}", machine_.processor.vendor,
@@ -129,7 +126,7 @@ class HostWriter {
             "the other below a second, as on boards of eight");
     } else if (num_sockets_ == 0) {
       num_sockets_ = highest + 1;
-      if (highest > 1) {
+      if (highest > 1 && !has_superchips()) {
         num_sockets_ = 2;
         inventory_.assumed.push_back(
             fmt::format("{} NUMA nodes are two processors with several nodes each", highest + 1));

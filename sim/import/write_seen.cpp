@@ -19,7 +19,7 @@ WrittenHost write_bare_host(const std::vector<double>& rates, bool is_infiniband
   const auto adapter =
       adapter_of_rate(rates.empty() ? 0 : *std::max_element(rates.begin(), rates.end()), is_infiniband);
   const auto processor =
-      options.processor.empty() ? usual_processor(adapter.card.generation) : Identity{options.processor, "", {}};
+      options.processor.empty() ? usual_processor(adapter.card.generation, "") : Identity{options.processor, "", {}};
   for (const auto& one : {adapter.assumed, processor.assumed}) {
     if (!one.empty() && std::find(inventory.assumed.begin(), inventory.assumed.end(), one) == inventory.assumed.end())
       inventory.assumed.push_back(one);

@@ -60,8 +60,13 @@ class TopologyWriter {
         if (!built) return tl::unexpected(built.error());
         machine = std::move(*built);
       }
+      settle_elastic_adapters(machine, inventory_);
       auto host = write_host(machine, inventory_, options_);
       if (!host) return tl::unexpected(host.error());
+      if (!redirects(machine) && has(host->yaml, "kind: pcie_switch"))
+        inventory_.assumed.push_back(
+            "PCIe switches hand requests between devices below them on (no `acs: redirect`): no source says it, "
+            "`lspci -Dnnvv` as root does");
       hosts_.push_back(std::move(*host));
     }
     virtualization_ = write_virtualization(inventory_);
@@ -272,7 +277,7 @@ class TopologyWriter {
     const auto up = placement_cables(placement, adapters, ports);
     std::size_t num_hosts = 0;
     for (const auto& one : placement.switches) num_hosts += one.hosts.size();
-    if (!up || num_hosts > k_most_listed) return write_placed_tree(placement, type.name, num_hosts);
+    if (!up || up->has_tier || num_hosts > k_most_listed) return write_placed_tree(placement, type.name, num_hosts);
     inventory_.assumed.push_back(fmt::format(
         "the scheduler knows switches, not cables: every adapter has one to its leaf, and leaves have as many up as "
         "down{}",

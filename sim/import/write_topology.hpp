@@ -35,7 +35,8 @@ std::string cables_of(const FabricSeen& fabric, const std::map<std::string, std:
 /// Cables between the switches of a scheduler's tree, (below, above) -> number.
 struct PlacementCables {
   std::map<std::pair<std::string, std::string>, int> counts;
-  bool is_cut = false;  ///< some switch has fewer up than down, for want of ports
+  bool is_cut = false;    ///< some switch has fewer up than down, for want of ports
+  bool has_tier = false;  ///< some switch has too few ports for what comes up to it: it stands for several
 };
 /// With switches of `ports` ports; nothing when one would need more than it has.
 std::optional<PlacementCables> placement_cables(const PlacementSeen& placement, int adapters, int ports);

@@ -221,13 +221,18 @@ void for_each_run(const std::vector<Row>& rows, Of of, Use use) {
   }
 }
 
+/// "1 KiB .. 64 KiB", a single row by its own name.
+std::string span_name(const Row& first, const Row& last) {
+  return &first == &last ? row_name(first) : fmt::format("{} .. {}", row_name(first), row_name(last));
+}
+
 /// Runs of sizes with the same bottleneck: "1 KiB .. 64 KiB: one TCP stream".
 std::string bottlenecks(const WorkloadPrediction& workload) {
   std::string out;
   for_each_run(
       workload.rows, [](const Row& row) { return std::string_view(row.bottleneck); },
       [&](const Row& first, const Row& last) {
-        out += fmt::format("#   {} .. {}: {}\n", row_name(first), row_name(last),
+        out += fmt::format("#   {}: {}\n", span_name(first, last),
                            first.bottleneck.empty() ? "no transfer" : first.bottleneck);
       });
   return out;
@@ -246,8 +251,7 @@ std::string extrapolation_note(const WorkloadPrediction& workload) {
   for_each_run(
       workload.rows, [](const Row& row) { return row.is_extrapolated; },
       [&](const Row& first, const Row& last) {
-        if (first.is_extrapolated)
-          sizes += fmt::format("{}{} .. {}", sizes.empty() ? "" : ", ", to_string(first.size), to_string(last.size));
+        if (first.is_extrapolated) sizes += (sizes.empty() ? "" : ", ") + span_name(first, last);
       });
   return sizes.empty()
              ? ""

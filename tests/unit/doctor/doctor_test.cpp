@@ -181,3 +181,17 @@ TEST_CASE("a log slower than forecasts are ever off is not called healthy, wheth
   CHECK(!diagnosis->is_explained);
   CHECK(diagnosis->slower > 1);
 }
+
+TEST_CASE("a log that does not say how many pairs took part is not diagnosed without a word") {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("fabricast-pairs-{}.txt", getpid());
+  const auto warnings_of = [&](const std::string& provenance) {
+    std::ofstream(path) << provenance
+                        << "# OSU MPI Multi Latency Test v5.7\n# Size          Latency (us)\n8 1.50\n1048576 80.60\n";
+    const auto found = diagnose(topology_file("dgx-a100-pair.yaml"), {path.string()});
+    std::filesystem::remove(path);
+    REQUIRE(found);
+    return render(found->warnings);
+  };
+  CHECK(warnings_of("").find("does not say how many pairs took part") != std::string::npos);
+  CHECK(warnings_of("# benchmark: osu_multi_lat, 4 pairs of ranks\n# ---- raw output below ----\n").empty());
+}

@@ -54,6 +54,8 @@ TEST_CASE("devices are called what they were by their numbers, rates and words")
         if (const auto one = processor_identity({vendor, family, model, 5, ""}); !one.name.empty())
           out += fmt::format("  {} {}/{} {}\n", vendor, family, model, text_of(one));
   for (int generation = 1; generation < 7; ++generation)
-    out += fmt::format("  processor of PCIe {} {}\n", generation, text_of(usual_processor(generation)));
+    for (const auto* vendor : {"", "AuthenticAMD", "GenuineIntel"})
+      out += fmt::format("  processor of PCIe {} {} {}\n", generation, vendor,
+                         text_of(usual_processor(generation, vendor)));
   test::check_kept("identities", out);
 }

@@ -234,3 +234,16 @@ TEST_CASE("perftest's lines of GPU memory above a title are of the test below it
       Benchmark::ib_write_bw);
   CHECK(malloced.header.send_buffer == BufferPlace::host);
 }
+
+TEST_CASE("a log that lost every row says why") {
+  const std::vector<std::pair<std::string, Benchmark>> all{
+      {"# OSU MPI Reduce Latency Test v7.3\n# Size Avg Latency(us)\n1 50.89 18.27\n", Benchmark::osu_reduce},
+      {"#bytes #iterations BW peak[MiB/sec] BW average[MiB/sec] MsgRate[Mpps]\n 2 5000 1.0 1.0 9.0\n",
+       Benchmark::ib_write_bw}};
+  for (const auto& one : all) {
+    CAPTURE(one.first);
+    const auto lost = chosen(one.first, one.second);
+    CHECK(lost.rows.empty());
+    CHECK(has(first_warning(lost), "row lost: "));
+  }
+}

@@ -162,6 +162,9 @@ TEST_CASE("the same run gives the same times behind every prefix, in every forma
     CHECK(measured(by_line(text, xml)) == plain);
     CHECK(measured(by_line(text, [](const std::string& line) { return "\x1b[32m" + line + "\x1b[0m\x1b(B\r"; })) ==
           plain);
+    std::string from_page;  // copied from a web page
+    for (const char c : text) from_page += c == ' ' ? "\xC2\xA0" : std::string(1, c);
+    CHECK(measured(from_page) == plain);
   }
 }
 

@@ -169,3 +169,36 @@ TEST_CASE("a table that does not print how many ranks ran takes it from the coll
   CHECK(ranks("osu_allreduce", "runs/osu_allreduce_32ranks.txt") == 32);
   CHECK_FALSE(ranks("osu_allreduce").has_value());
 }
+
+TEST_CASE("words behind the measures of a head are columns of their own") {
+  const auto log = table_of(
+      "# OSU MPI Multiple Bandwidth / Message Rate Test\n# [ pairs: 4 ] [ window size: 64 ]\n"
+      "# Size                    MB/s        Messages/s           low          high  protocol\n"
+      "4194304               24782.62           5908.64      20000.00      30000.00  rendezvous\n");
+  REQUIRE(log.rows.size() == 1);
+  CHECK(log.rows[0].bandwidth->bytes_per_s == test::approx(24782.62e6).epsilon(1e-5));
+  CHECK(log.warnings.empty());
+}
+
+TEST_CASE("rows of osu -f are whole where the head names the average alone") {
+  const std::string head =
+      "# OSU MPI-CUDA Reduce Latency Test v7.3\n# Datatype: MPI_CHAR.\n# Size       Avg Latency(us)\n";
+  // open-mpi/ompi pull request 12318
+  const auto log = table_of(head + "1                      50.89             18.27             89.23        1000\n");
+  REQUIRE(log.rows.size() == 1);
+  CHECK(log.rows[0].time == 50.89_us);
+  CHECK(log.rows[0].min_time == 18.27_us);
+  CHECK(log.rows[0].max_time == 89.23_us);
+  CHECK(log.rows[0].num_iterations == 1000);
+  // Two rows that ran into each other are none.
+  CHECK(table_of(head + "1 50.89 18.27 16.23 1000\n2 50.20\n").rows.size() == 1);
+}
+
+TEST_CASE("rows whose validation failed are marked") {
+  const auto log = table_of(
+      "# OSU MPI Allreduce Latency Test v7.4\n# Size       Avg Latency(us)        Validation\n"
+      "8                       1.51              Pass\n16                      1.51              Fail\n");
+  REQUIRE(log.rows.size() == 2);
+  CHECK(log.rows[0].num_wrong.value_or(0) == 0);
+  CHECK(log.rows[1].num_wrong == 1);
+}

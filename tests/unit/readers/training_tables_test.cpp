@@ -215,3 +215,14 @@ TEST_CASE("every training table at hand gives rows") {
   else
     MESSAGE("published tables are not at hand");
 }
+
+TEST_CASE("commas part thousands, elsewhere a cell is no number") {
+  using readers::number_in;
+  CHECK(number_in("1,234.5") == 1234.5);
+  CHECK(number_in("12,345,678") == 12345678);
+  CHECK(number_in("959") == 959);
+  for (const auto* text : {"1,53", "1.234,56", ",5", "1,2345", "12,345,67"}) {
+    CAPTURE(std::string(text));
+    CHECK_FALSE(number_in(text).has_value());
+  }
+}

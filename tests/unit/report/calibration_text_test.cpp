@@ -32,7 +32,7 @@ TEST_CASE("sizes outside the range of a fit are named below the table, in runs")
     row.is_extrapolated = bytes == 8 || bytes > 32;
     workload.rows.push_back(row);
   }
-  CHECK(report::extrapolation_note(workload).find("8 B .. 8 B, 64 B .. 128 B") != std::string::npos);
+  CHECK(report::extrapolation_note(workload).find("band: 8 B, 64 B .. 128 B") != std::string::npos);
   for (auto& row : workload.rows) row.is_extrapolated = false;
   CHECK(report::extrapolation_note(workload).empty());
 }
