@@ -25,6 +25,16 @@ bool is_one_of(const std::string& word, const auto& words) {
   return std::find(std::begin(words), std::end(words), word) != std::end(words);
 }
 
+std::string unknown_key_hint(const std::string& key, const std::vector<std::string>& names) {
+  // "gpus=16", "name:x", "name node": a key without the ': ' behind it.
+  const auto end = std::min(key.size(), key.find_first_of("=: "));
+  const auto value = key.find_first_not_of("=: ", end);
+  if (value != std::string::npos && is_one_of(key.substr(0, end), names))
+    return fmt::format("write '{}: {}'", key.substr(0, end), key.substr(value));
+  const auto near = nearest_name(key, names);
+  return near.empty() ? fmt::format("known keys: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near);
+}
+
 std::optional<double> plain_number(const std::string& text) {
   const auto parsed = parse_quantity(text, Dimension::number);
   if (!parsed.ok) return std::nullopt;
@@ -172,11 +182,9 @@ class Checker {
       const auto field = std::find_if(schema.fields.begin(), schema.fields.end(),
                                       [&](const Field& f) { return f.name == entry.key.scalar; });
       if (field == schema.fields.end()) {
-        const auto near = nearest_name(entry.key.scalar, names);
         const auto& called = schema.what.empty() ? what : schema.what;
         faults_.push_back(entry.key.error(fmt::format("unknown key '{}' in {}", entry.key.scalar, called),
-                                          !near.empty() ? fmt::format("did you mean '{}'?", near)
-                                                        : fmt::format("known keys: {}", fmt::join(names, ", "))));
+                                          unknown_key_hint(entry.key.scalar, names)));
         continue;
       }
       check(entry.value, *field->schema, fmt::format("'{}'", field->name));
