@@ -272,6 +272,9 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
                         by_hosts->local_size() > 0 ? "hosts of equal numbers of GPUs"
                                                    : "hosts differ: one GPU of each exchanges all"});
   }
+  if (const auto* group = speaker())
+    for (auto& one : group->planner(Benchmark::all_reduce_perf).settings())
+      if (one.setting == "GPUDirect RDMA between hosts") settings.push_back(std::move(one));
   return settings;
 }
 

@@ -89,7 +89,8 @@ void check_p2p_settings(const VirtualHost& host, std::vector<Finding>& found) {
 
 void check_peer_paths(const VirtualHost& host, std::vector<Finding>& found) {
   const auto& guest = host.guest;
-  const bool has_peers = guest.gpu == GpuMode::passthrough && !host.gpus().empty() && !host.hcas().empty() &&
+  const bool is_in_vm = guest.gpu == GpuMode::passthrough || guest.gpu == GpuMode::vgpu || guest.gpu == GpuMode::mig;
+  const bool has_peers = is_in_vm && !host.gpus().empty() && !host.hcas().empty() &&
                          (guest.nic == NicMode::passthrough || guest.nic == NicMode::sr_iov);
   if (!has_peers) return;
   if (guest.acs == AcsMode::redirect) found.push_back(redirect_finding());
