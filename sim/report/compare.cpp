@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "report/compare_tables.hpp"
 #include "report/csv_field.hpp"
@@ -13,6 +14,9 @@
 namespace fabricast::report {
 
 namespace {
+
+/// Six digits: logarithms differ in the last ones from one C library to the next.
+double six_digits(double value) { return std::stod(fmt::format("{:.6g}", value)); }
 
 std::string limit(const Row& row) { return row.bottleneck.empty() ? "nothing" : row.bottleneck; }
 
@@ -113,8 +117,8 @@ std::string compare_json(std::span<const Compared> all) {
         line["is_extrapolated"].push_back(row.is_extrapolated);
         line["ratio"].push_back(time_ratio(row, *table.rows[i][0]));
         const auto band = ratio_band(table, i, k);
-        line["low_ratio"].push_back(band.low);
-        line["high_ratio"].push_back(band.high);
+        line["low_ratio"].push_back(six_digits(band.low));
+        line["high_ratio"].push_back(six_digits(band.high));
         Json changed = Json::array();
         for (const auto& change : changed_terms(*table.rows[i][0], row))
           changed.push_back({{"term", change.term}, {"before_ps", change.before.ps}, {"after_ps", change.after.ps}});
