@@ -92,7 +92,8 @@ std::string compare(const std::vector<std::string>& paths, const Settings& setti
   }
   std::vector<report::Compared> all;
   for (std::size_t i = 0; i < paths.size(); ++i)
-    all.push_back({paths[i], &predictions[i], &loaded[i].scenario.scenario, &loaded[i].provenance});
+    all.push_back({paths[i], &predictions[i], &loaded[i].scenario.scenario, &loaded[i].provenance,
+                   &loaded[i].scenario.parameters});
   return report::compare_json(all);
 }
 

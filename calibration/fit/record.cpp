@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "base/parameter_change.hpp"
 #include "engine/fitted_kind.hpp"
-#include "engine/interval.hpp"
 
 namespace fabricast::fit {
 
@@ -68,7 +68,7 @@ ParameterSet record_of_logs(Dataset& data, const FitResult& fit) {
 
 Parameter record_of_value(const Parameter& before, double value) {
   const double ratio = before.value / value;
-  const double half = engine::relative_half_width(before.confidence);
+  const double half = relative_half_width(before.confidence);
   const double low = before.has_interval() ? before.low / value : ratio * (1 - half);
   const double high = before.has_interval() ? before.high / value : ratio * (1 + half);
   return {"model.fitted_value." + before.name,

@@ -34,6 +34,25 @@ GivenUsed pxn_setting(const PlanContext& context, const HostNics& nics) {
   return setting;
 }
 
+GivenUsed gpudirect_setting(const PlanContext& context, const HostNics& nics, const Pattern& ring) {
+  const auto has = [&](TransportKind kind) {
+    return std::ranges::find(ring.hops, kind, &Hops::kind) != ring.hops.end();
+  };
+  GivenUsed setting{"GPUDirect RDMA between hosts", context.software.gpudirect_rdma ? "default" : "off", "yes", ""};
+  if (!has(TransportKind::network_staged)) {
+    if (!has(TransportKind::network)) setting.used = "no", setting.reason = "data go over TCP sockets";
+    return setting;
+  }
+  setting.used = has(TransportKind::network) ? "on some ways" : "no";
+  for (const auto gpu : nics.gpus()) {
+    const auto nearest =
+        std::ranges::min(nics.hcas(), {}, [&](DeviceId hca) { return nic_distance(context, gpu, hca); });
+    const auto direct = gpudirect_rdma(context, gpu, nearest, gdr_level(context, gpu));
+    if (setting.reason.empty()) setting.reason = direct.reason;
+  }
+  return setting;
+}
+
 namespace {
 
 constexpr const char* k_rule_of_pairs = "for each GPU those of the widest path, of them the nearest";

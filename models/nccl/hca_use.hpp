@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a result says of the HCAs that NCCL takes: PXN, and adapters that stay idle.
+// What a result says of the HCAs that NCCL takes: PXN, GPUDirect RDMA, and adapters that stay idle.
 #pragma once
 
 #include <string>
@@ -8,10 +8,14 @@
 #include "fabricast/result.hpp"
 #include "nccl/channels.hpp"
 #include "nccl/nics.hpp"
+#include "nccl/patterns.hpp"
 
 namespace fabricast::models::nccl {
 
 GivenUsed pxn_setting(const PlanContext& context, const HostNics& nics);
+
+/// Whether HCAs read and write GPU memory on the ways of `ring`, and what keeps them from it.
+GivenUsed gpudirect_setting(const PlanContext& context, const HostNics& nics, const Pattern& ring);
 
 /// HCAs of the first host that carry nothing; where all do, the one on which sends and receives crowd.
 std::vector<std::string> hca_assumptions(const PlanContext& context, const HostNics& nics, const ChannelGraph& graph,

@@ -325,7 +325,10 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
                       fmt::format("up to {}", graph_.channels.size()),
                       workload_.channels ? "forced" : channels_found(graph_)});
   if (num_ranks() == 1) settings.back() = {"channels", "auto", "none", "one rank"};
-  if (graph_.nics) settings.push_back(pxn_setting(context_, *graph_.nics));
+  if (graph_.nics) {
+    settings.push_back(gpudirect_setting(context_, *graph_.nics, pattern(Algorithm::ring, Protocol::simple, 1)));
+    settings.push_back(pxn_setting(context_, *graph_.nics));
+  }
   for (auto& setting : plugin_settings(context_, plugin_, adapter_)) settings.push_back(std::move(setting));
   return settings;
 }

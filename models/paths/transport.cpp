@@ -316,8 +316,12 @@ GpuDirect gpudirect_rdma(const PlanContext& context, DeviceId gpu, DeviceId hca,
   const auto distance = context.topology.distance(gpu, hca);
   if (distance > farthest) {
     return {false,
-            fmt::format("{} and {} are {} apart, GPUDirect RDMA is used up to {}", context.topology.device(gpu).name,
-                        context.topology.device(hca).name, to_string(distance), to_string(farthest))};
+            fmt::format("{} and {} are {} apart{}, GPUDirect RDMA is used up to {}", context.topology.device(gpu).name,
+                        context.topology.device(hca).name, to_string(distance),
+                        guest_settings(context, gpu).guest_topology == GuestTopology::hidden
+                            ? " where the guest does not see the PCIe tree (guest_topology: hidden)"
+                            : "",
+                        to_string(farthest))};
   }
   return {true, {}};
 }

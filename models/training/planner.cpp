@@ -264,6 +264,9 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
   if (spec_.jitter > 0)
     settings.push_back({"jitter of compute", fmt::format("{:g}", spec_.jitter),
                         fmt::format("{:g} of it per step, normal", spec_.jitter), "all wait for the slowest draw"});
+  if (const auto* group = speaker())
+    for (auto& one : group->planner(Benchmark::all_reduce_perf).settings())
+      if (one.setting == "GPUDirect RDMA between hosts") settings.push_back(std::move(one));
   if (const auto& by_hosts = largest().by_hosts) {
     const auto between = by_hosts->is_by_mpi() ? fmt::format("MPI ({})", by_hosts->mpi_profile()) : std::string("NCCL");
     settings.push_back({"all-reduce", parallel.hierarchical ? "hierarchical" : "torus",

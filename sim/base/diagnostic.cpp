@@ -11,7 +11,7 @@ namespace fabricast {
 
 namespace {
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
+std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -110,7 +110,7 @@ std::vector<std::string> near_names(std::string_view word, const std::vector<std
     const auto longer = std::max(candidate.size(), word.size());
     const auto shorter = std::min(candidate.size(), word.size());
     if (longer - shorter > farthest) continue;
-    const auto distance = edit_distance(word, candidate);
+    const auto distance = edit_distance(lower(word), lower(candidate));
     if (distance <= farthest && distance < longer) ranked.emplace_back(distance, candidate);
   }
   std::sort(ranked.begin(), ranked.end());

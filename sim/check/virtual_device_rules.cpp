@@ -89,21 +89,22 @@ void check_p2p_settings(const VirtualHost& host, std::vector<Finding>& found) {
 
 void check_peer_paths(const VirtualHost& host, std::vector<Finding>& found) {
   const auto& guest = host.guest;
-  const bool has_peers = guest.gpu == GpuMode::passthrough && !host.gpus().empty() && !host.hcas().empty() &&
+  const bool has_peers = guest.gpu != GpuMode::remote && !host.gpus().empty() && !host.hcas().empty() &&
                          (guest.nic == NicMode::passthrough || guest.nic == NicMode::sr_iov);
   if (!has_peers) return;
-  if (guest.acs == AcsMode::redirect) found.push_back(redirect_finding());
-  if (guest.acs == AcsMode::direct_translated && !guest.has_ats)
-    found.push_back({Severity::warning, "ats",
-                     "without ATS the root complex translates every peer request: none passes the switch directly",
-                     "set ATS_ENABLED on the adapter and atsSupport on the host, then power-cycle the host (ats: on)",
-                     k_p2p_guide});
   if (guest.guest_topology == GuestTopology::hidden)
     found.push_back({Severity::warning, "guest_topology",
                      "the guest takes all devices for equally far: NCCL uses neither the nearest adapter nor GPUDirect "
                      "RDMA",
                      "show the tree in the VM, or inject it (guest_topology: injected, NCCL_TOPO_FILE)",
                      "nccl issue 1674"});
+  if (guest.gpu != GpuMode::passthrough) return;
+  if (guest.acs == AcsMode::redirect) found.push_back(redirect_finding());
+  if (guest.acs == AcsMode::direct_translated && !guest.has_ats)
+    found.push_back({Severity::warning, "ats",
+                     "without ATS the root complex translates every peer request: none passes the switch directly",
+                     "set ATS_ENABLED on the adapter and atsSupport on the host, then power-cycle the host (ats: on)",
+                     k_p2p_guide});
   std::vector<std::string> far;
   PathOptions cabled;
   cabled.may_use_nvlink = false;

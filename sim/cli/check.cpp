@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "check/fold.hpp"
 #include "cli/command.hpp"
 #include "cli/evidence.hpp"
 #include "fabricast/calibration.hpp"
@@ -96,7 +97,7 @@ int check(const CheckOptions& options) {
   for (const auto& file : options.files) {
     std::string features;
     std::vector<InputFile> inputs;
-    auto found = check_file(file, settings, features, inputs);
+    auto found = check::folded(check_file(file, settings, features, inputs));
     add_source_lines(found);
     print_faults(found);
     for (const auto& one : found) ++(one.severity == Severity::error ? errors : warnings);

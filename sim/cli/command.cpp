@@ -19,6 +19,7 @@
 #include <map>
 
 #include "base/text.hpp"
+#include "check/fold.hpp"
 #include "fabricast/check.hpp"
 
 namespace fabricast::cli {
@@ -173,7 +174,7 @@ std::optional<Run> run_scenario(const std::string& path, const CommonOptions& op
   protect_inputs(options.written, loaded->inputs);
   print_faults(loaded->warnings);
   if (const auto infeasible = infeasible_hosts(*loaded); !infeasible.empty()) {
-    print_faults(infeasible);
+    print_faults(check::folded(infeasible));
     exit_code = exit_input;
     return std::nullopt;
   }

@@ -44,7 +44,8 @@ int compare(CompareOptions options) {
   if (!all_good) return exit_code;
   std::vector<report::Compared> all;
   for (std::size_t i = 0; i < runs.size(); ++i)
-    all.push_back({options.scenarios[i], &runs[i].prediction, &runs[i].loaded.scenario, &runs[i].provenance});
+    all.push_back({options.scenarios[i], &runs[i].prediction, &runs[i].loaded.scenario, &runs[i].provenance,
+                   &runs[i].loaded.parameters});
   if (was_interrupted()) return exit_interrupted;  // the last scenario's rows are not whole
   const auto text = format == "json"   ? report::compare_json(all)
                     : format == "csv"  ? report::compare_csv(all)

@@ -26,6 +26,16 @@ bool is_one_of(const std::string& word, const auto& words) {
   return std::find(std::begin(words), std::end(words), word) != std::end(words);
 }
 
+std::string unknown_key_hint(const std::string& key, const std::vector<std::string>& names) {
+  // "gpus=16", "name:x", "name node": a key without the ': ' behind it.
+  const auto end = std::min(key.size(), key.find_first_of("=: "));
+  const auto value = key.find_first_not_of("=: ", end);
+  if (value != std::string::npos && is_one_of(key.substr(0, end), names))
+    return fmt::format("write '{}: {}'", key.substr(0, end), key.substr(value));
+  const auto near = nearest_name(key, names);
+  return near.empty() ? fmt::format("known keys: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near);
+}
+
 std::optional<double> plain_number(const std::string& text) {
   const auto parsed = parse_quantity(text, Dimension::number);
   if (!parsed.ok) return std::nullopt;
@@ -135,8 +145,7 @@ std::string hint_for_key(const Schema& schema, const std::vector<std::string>& n
     for (const auto& [known, hint] : schema.said_elsewhere)
       if (known == key) return hint;
   }
-  const auto near = nearest_name(key, names);
-  return near.empty() ? fmt::format("known keys: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near);
+  return unknown_key_hint(key, names);
 }
 
 class Checker {

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
+#include "config/yaml_fault.hpp"
 
 namespace fabricast::config {
 
@@ -259,6 +260,14 @@ Diagnostic file_fault(const std::string& path, std::string message, std::string 
   return fault;
 }
 
+Diagnostic at_place(const std::shared_ptr<const Source>& source, const YamlFault& fault) {
+  Node place;
+  place.source = source;
+  place.line = fault.line;
+  place.column = fault.column;
+  return place.error(fault.message, fault.hint);
+}
+
 }  // namespace
 
 std::vector<std::string> split_lines(std::string_view text) {
@@ -326,17 +335,18 @@ Node parse_yaml(const std::string& name, const std::string& text, Diagnostics& f
       return {};
     }
     const auto first = std::move(builder.root);
+    if (const auto quote = unclosed_quote(source->lines)) {
+      faults.push_back(at_place(source, *quote));
+      return {};
+    }
     if (parser.HandleNextDocument(builder)) {
       faults.push_back(
           builder.root.error("a second document starts here", "one file holds one document; remove the `---`"));
     }
     return first;
   } catch (const Stop& stop) { faults.push_back(stop.reason); } catch (const YAML::Exception& error) {
-    Node place;
-    place.source = source;
-    place.line = error.mark.line + 1;
-    place.column = error.mark.column + 1;
-    faults.push_back(place.error(fmt::format("YAML syntax: {}", error.msg)));
+    faults.push_back(
+        at_place(source, yaml_fault(source->lines, error.msg, error.mark.line + 1, error.mark.column + 1)));
   }
   return {};
 }

@@ -4,24 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-namespace fabricast::engine {
+#include "base/parameter_change.hpp"
 
-double relative_half_width(Confidence confidence) {
-  switch (confidence) {
-    case Confidence::high:
-      return 0.03;
-    case Confidence::medium:
-      return 0.10;
-    case Confidence::low:
-    case Confidence::read_off:
-      return 0.30;
-    case Confidence::assumed:
-      return 0.50;
-    case Confidence::fitted:
-      return 0.05;
-  }
-  return 0.10;
-}
+namespace fabricast::engine {
 
 namespace {
 
@@ -40,22 +25,6 @@ double unfitted_share(const Row& row, const ParameterSet& parameters) {
     unfitted += term.time.seconds();
   }
   return row.time.ps > 0 ? unfitted / row.time.seconds() : 0;
-}
-
-/// By how much of itself a term's time is less, and more, at the ends of its parameter's interval.
-struct Change {
-  double less = 0, more = 0;
-};
-
-Change change_of_time(const Parameter& parameter) {
-  const double half = relative_half_width(parameter.confidence);
-  if (!parameter.has_interval()) return {half, half};
-  const double value = std::abs(parameter.value);
-  if (parameter.is_rate && parameter.low > 0)
-    return {1 - parameter.value / parameter.high, parameter.value / parameter.low - 1};
-  const double below = (parameter.value - parameter.low) / value;
-  const double above = (parameter.high - parameter.value) / value;
-  return parameter.is_rate ? Change{above, below} : Change{below, above};
 }
 
 }  // namespace

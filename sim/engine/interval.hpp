@@ -26,9 +26,6 @@ Interval spread_of_draws(Duration time, Duration bound, const std::vector<Durati
 /// Two independent bands around one time: their widths add in squares.
 Interval both(const Interval& one, const Interval& other, Duration time);
 
-/// Half width of an 80 % interval, as a share of the value, of a parameter that states none.
-double relative_half_width(Confidence confidence);
-
 /// How far outside the fitted range a row is, of a fit that says no more than its range; nothing is outside when no
 /// range is known.
 struct Extrapolation {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "report/compare_tables.hpp"
 #include "report/csv_field.hpp"
@@ -14,13 +15,17 @@ namespace fabricast::report {
 
 namespace {
 
+/// Six digits: logarithms differ in the last ones from one C library to the next.
+double six_digits(double value) { return std::stod(fmt::format("{:.6g}", value)); }
+
 std::string limit(const Row& row) { return row.bottleneck.empty() ? "nothing" : row.bottleneck; }
 
 std::string row_text(const ComparedTable& table, std::size_t i) {
   const auto& line = table.rows[i];
   auto out = fmt::format("{:>12}", table.names[i].empty() ? std::to_string(table.sizes[i].value) : table.names[i]);
   for (const auto* row : line) out += fmt::format("{:>14.2f}", row->time.us());
-  for (std::size_t k = 1; k < line.size(); ++k) out += fmt::format("{:>8.3f}", time_ratio(*line[k], *line[0]));
+  for (std::size_t k = 1; k < line.size(); ++k)
+    out += fmt::format("{:>8.3f}{:>15}", time_ratio(*line[k], *line[0]), to_string(ratio_band(table, i, k)));
   if (has_throughput(table))
     for (const auto* row : line) out += fmt::format("{:>14.2f}", throughput(*row));
   return out + "\n";
@@ -29,9 +34,8 @@ std::string row_text(const ComparedTable& table, std::size_t i) {
 std::string changes_text(const ComparedTable& table, std::size_t k) {
   std::string out;
   if (const auto sizes = undecided(table, k); !sizes.empty())
-    out += fmt::format(
-        "# A and {} lie within each other's 80 % band at {}: their order holds where both forecasts are off alike\n",
-        letter(k), sizes);
+    out += fmt::format("# which of A and {} is faster stays open at {}: the 80 % band of their ratio holds 1\n",
+                       letter(k), sizes);
   const auto at = most_changed(table, k);
   const auto& before = *table.rows[at][0];
   const auto& after = *table.rows[at][k];
@@ -45,12 +49,12 @@ std::string changes_text(const ComparedTable& table, std::size_t k) {
 
 std::string table_text(const ComparedTable& table) {
   if (table.rows.empty()) return fmt::format("# {}: no size that all have\n", table.workload);
-  auto out = fmt::format("# {}: time per operation (us), ratio to A{}\n", table.workload,
+  auto out = fmt::format("# {}: time per operation (us), ratio to A and its 80 % band{}\n", table.workload,
                          has_throughput(table) ? ", throughput (/s)" : "");
   const auto count = table.predictions.size();
   out += fmt::format("#{:>11}", "size");
   for (std::size_t k = 0; k < count; ++k) out += fmt::format("{:>14}", fmt::format("{} (us)", letter(k)));
-  for (std::size_t k = 1; k < count; ++k) out += fmt::format("{:>8}", fmt::format("{}/A", letter(k)));
+  for (std::size_t k = 1; k < count; ++k) out += fmt::format("{:>8}{:>15}", fmt::format("{}/A", letter(k)), "80 %");
   if (has_throughput(table))
     for (std::size_t k = 0; k < count; ++k) out += fmt::format("{:>14}", fmt::format("{} (/s)", letter(k)));
   out += "\n";
@@ -99,9 +103,10 @@ std::string compare_json(std::span<const Compared> all) {
     }
     workload["rows"] = Json::array();
     for (std::size_t i = 0; i < table.sizes.size(); ++i) {
-      Json line{{"size_bytes", table.sizes[i].value}, {"time_ps", Json::array()}, {"low_time_ps", Json::array()},
-                {"high_time_ps", Json::array()},      {"ratio", Json::array()},   {"is_extrapolated", Json::array()},
-                {"changed_terms", Json::array()}};
+      Json line{
+          {"size_bytes", table.sizes[i].value}, {"time_ps", Json::array()},         {"low_time_ps", Json::array()},
+          {"high_time_ps", Json::array()},      {"ratio", Json::array()},           {"low_ratio", Json::array()},
+          {"high_ratio", Json::array()},        {"is_extrapolated", Json::array()}, {"changed_terms", Json::array()}};
       if (!table.names[i].empty()) line["label"] = table.names[i];
       for (std::size_t k = 0; k < all.size(); ++k) {
         const auto& row = *table.rows[i][k];
@@ -111,6 +116,9 @@ std::string compare_json(std::span<const Compared> all) {
         if (has_throughput(table)) line["throughput_per_s"].push_back(throughput(row));
         line["is_extrapolated"].push_back(row.is_extrapolated);
         line["ratio"].push_back(time_ratio(row, *table.rows[i][0]));
+        const auto band = ratio_band(table, i, k);
+        line["low_ratio"].push_back(six_digits(band.low));
+        line["high_ratio"].push_back(six_digits(band.high));
         Json changed = Json::array();
         for (const auto& change : changed_terms(*table.rows[i][0], row))
           changed.push_back({{"term", change.term}, {"before_ps", change.before.ps}, {"after_ps", change.after.ps}});
@@ -127,19 +135,20 @@ std::string compare_json(std::span<const Compared> all) {
 std::string compare_csv(std::span<const Compared> all) {
   std::string out =
       "workload,size_bytes,scenario,time_ps,ratio,bottleneck,label,topology,num_ranks,num_hosts,fidelity,"
-      "is_extrapolated,low_time_ps,high_time_ps,throughput_per_s\r\n";
+      "is_extrapolated,low_time_ps,high_time_ps,throughput_per_s,low_ratio,high_ratio\r\n";
   const auto compared = comparison(all);
   for (const auto& table : compared.tables) {
     for (std::size_t i = 0; i < table.sizes.size(); ++i) {
       for (std::size_t k = 0; k < all.size(); ++k) {
         const auto& row = *table.rows[i][k];
         const auto rate = throughput(row) > 0 ? fmt::format("{}", throughput(row)) : "";
-        out += fmt::format("{},{},{},{},{:.6g},{},{},{},{},{},{},{},{},{},{}\r\n", csv_field(table.workload),
-                           row.size.value, csv_field(all[k].name), row.time.ps, time_ratio(row, *table.rows[i][0]),
-                           csv_field(row.bottleneck), csv_field(row.label), csv_field(all[k].prediction->topology),
-                           table.predictions[k]->num_ranks, table.predictions[k]->num_hosts,
-                           csv_field(all[k].provenance->fidelity), row.is_extrapolated ? 1 : 0, row.low_time.ps,
-                           row.high_time.ps, rate);
+        const auto band = ratio_band(table, i, k);
+        out += fmt::format("{},{},{},{},{:.6g},{},{},{},{},{},{},{},{},{},{},{:.6g},{:.6g}\r\n",
+                           csv_field(table.workload), row.size.value, csv_field(all[k].name), row.time.ps,
+                           time_ratio(row, *table.rows[i][0]), csv_field(row.bottleneck), csv_field(row.label),
+                           csv_field(all[k].prediction->topology), table.predictions[k]->num_ranks,
+                           table.predictions[k]->num_hosts, csv_field(all[k].provenance->fidelity),
+                           row.is_extrapolated ? 1 : 0, row.low_time.ps, row.high_time.ps, rate, band.low, band.high);
       }
     }
   }

@@ -56,7 +56,7 @@ std::string ratio_table(const ComparedTable& table, std::size_t count) {
                                                                                 : has_rates ? "step"
                                                                                             : "client");
   for (std::size_t k = 0; k < count; ++k) out += fmt::format("<th>{} (us)</th>", letter(k));
-  for (std::size_t k = 1; k < count; ++k) out += fmt::format("<th>{}/A</th>", letter(k));
+  for (std::size_t k = 1; k < count; ++k) out += fmt::format("<th>{}/A</th><th>80 %</th>", letter(k));
   for (std::size_t k = 0; k < count && has_rates; ++k) out += fmt::format("<th>{} (/s)</th>", letter(k));
   out += "</tr></thead><tbody>\n";
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -67,7 +67,7 @@ std::string ratio_table(const ComparedTable& table, std::size_t count) {
     for (std::size_t k = 1; k < count; ++k) {
       const double ratio = time_ratio(*line[k], *line[0]);
       const auto* css = std::abs(ratio - 1) < k_same ? "" : ratio > 1 ? " class=\"slower\"" : " class=\"faster\"";
-      out += fmt::format("<td{}>{:.3f}</td>", css, ratio);
+      out += fmt::format("<td{}>{:.3f}</td><td>{}</td>", css, ratio, to_string(ratio_band(table, i, k)));
     }
     for (std::size_t k = 0; k < count && has_rates; ++k) out += fmt::format("<td>{:.2f}</td>", throughput(*line[k]));
     out += "</tr>\n";
@@ -86,10 +86,8 @@ std::string notes(const ComparedTable& table) {
   if (table.num_left_out > 0) note(fmt::format("Rows that not all have, left out: {}.", table.num_left_out));
   for (std::size_t k = 1; k < table.predictions.size(); ++k)
     if (const auto sizes = undecided(table, k); !sizes.empty())
-      note(fmt::format(
-          "A and {} lie within each other's 80 % band at {}: their order holds where both forecasts are off "
-          "alike.",
-          letter(k), escaped(sizes)));
+      note(fmt::format("Which of A and {} is faster stays open at {}: the 80 % band of their ratio holds 1.", letter(k),
+                       escaped(sizes)));
   return out;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/compare_tables.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -75,11 +77,9 @@ ComparedTable table_of(std::vector<const WorkloadPrediction*> workloads) {
   return table;
 }
 
-bool is_undecided(const Row& one, const Row& other) {
-  const auto holds = [](const Row& band, const Row& row) {
-    return band.low_time <= row.time && row.time <= band.high_time;
-  };
-  return one.time != other.time && holds(one, other) && holds(other, one);
+bool is_undecided(const ComparedTable& table, std::size_t row, std::size_t other) {
+  const auto band = ratio_band(table, row, other);
+  return table.rows[row][0]->time != table.rows[row][other]->time && band.low <= 1 && 1 <= band.high;
 }
 
 }  // namespace
@@ -95,6 +95,7 @@ Comparison comparison(std::span<const Compared> all) {
     if (std::ranges::find(line, nullptr) != line.end()) continue;
     for (std::size_t k = 0; k < all.size(); ++k) taken[k].insert(line[k]);
     out.tables.push_back(table_of(std::move(line)));
+    for (const auto& one : all) out.tables.back().parameters.push_back(one.parameters);
   }
   for (std::size_t k = 0; k < all.size(); ++k)
     for (const auto& one : all[k].prediction->workloads)
@@ -110,6 +111,12 @@ double time_ratio(const Row& row, const Row& reference) {
   return reference.time.ps == 0 ? 1.0 : static_cast<double>(row.time.ps) / static_cast<double>(reference.time.ps);
 }
 
+RatioBand ratio_band(const ComparedTable& table, std::size_t row, std::size_t other) {
+  return ratio_band({*table.rows[row][other], *table.parameters[other]}, {*table.rows[row][0], *table.parameters[0]});
+}
+
+std::string to_string(const RatioBand& band) { return fmt::format("{:.3f}..{:.3f}", band.low, band.high); }
+
 double throughput(const Row& row) {
   const auto it = std::ranges::find(row.figures, "throughput_per_s", &Figure::key);
   return it == row.figures.end() ? 0 : it->value;
@@ -119,9 +126,7 @@ bool has_throughput(const ComparedTable& table) { return throughput(*table.rows.
 
 std::string undecided(const ComparedTable& table, std::size_t other) {
   std::string out;
-  const auto is_open = [&](std::size_t i) {
-    return i < table.rows.size() && is_undecided(*table.rows[i][0], *table.rows[i][other]);
-  };
+  const auto is_open = [&](std::size_t i) { return i < table.rows.size() && is_undecided(table, i, other); };
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     if (!is_open(i)) continue;
     const auto first = i;

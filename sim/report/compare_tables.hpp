@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "report/ratio_band.hpp"
 #include "report/report.hpp"
 
 namespace fabricast::report {
@@ -19,6 +20,7 @@ struct ComparedTable {
   std::vector<std::string> names;                      ///< [row] label, or empty where rows are sizes
   std::vector<std::vector<const Row*>> rows;           ///< [row][prediction]
   std::vector<const WorkloadPrediction*> predictions;  ///< [prediction]
+  std::vector<const ParameterSet*> parameters;         ///< [prediction]
   int num_left_out = 0;                                ///< rows that not every prediction has
 };
 
@@ -34,11 +36,16 @@ std::string row_name(const ComparedTable& table, std::size_t row);
 /// Time over the reference's time; 1 when that is zero.
 double time_ratio(const Row& row, const Row& reference);
 
+/// The 80 % band of the ratio of prediction `other` to the first.
+RatioBand ratio_band(const ComparedTable& table, std::size_t row, std::size_t other);
+/// "0.981..1.020"
+std::string to_string(const RatioBand& band);
+
 /// Samples, images or tokens per second of a training step; 0 elsewhere.
 double throughput(const Row& row);
 bool has_throughput(const ComparedTable& table);
 
-/// Sizes where each of two unequal times lies in the other's 80 % band: "8 B .. 64 KiB, 1 GiB"; empty without.
+/// Sizes where two times differ and the 80 % band of their ratio holds 1: "8 B .. 64 KiB, 1 GiB"; empty without.
 std::string undecided(const ComparedTable& table, std::size_t other);
 
 /// The row where prediction `other` is farthest from the first, as a factor either way.

@@ -75,6 +75,7 @@ struct Compared {
   const Prediction* prediction = nullptr;
   const Scenario* scenario = nullptr;
   const Provenance* provenance = nullptr;
+  const ParameterSet* parameters = nullptr;  ///< what the prediction rests on: which errors two of them share
 };
 std::string compare_text(std::span<const Compared> all);
 std::string compare_json(std::span<const Compared> all);

@@ -40,6 +40,7 @@ std::string title(std::string key, const TimeUnit& unit) {
     key.erase(key.size() - 3);
     suffix = fmt::format(" ({})", unit.name);
   }
+  if (key.ends_with("_bytes")) key.erase(key.size() - 6);
   std::replace(key.begin(), key.end(), '_', ' ');
   return key + suffix;
 }
@@ -48,6 +49,7 @@ std::string shown_time(double ps, const TimeUnit& unit) { return fmt::format("{:
 
 std::string shown(const Figure& figure, const TimeUnit& unit) {
   if (figure.key.ends_with("_ps")) return shown_time(figure.value, unit);
+  if (figure.key.ends_with("_bytes")) return to_string(Bytes{static_cast<std::int64_t>(figure.value)});
   if (figure.key.ends_with("_share")) return fmt::format("{:.3f}", figure.value);
   return fmt::format("{:.3g}", figure.value);
 }

@@ -285,14 +285,14 @@ std::string text(const Document& document) {
   std::string out;
   for (std::size_t w = 0; w < prediction.workloads.size(); ++w) {
     const auto& workload = prediction.workloads[w];
-    out += fmt::format("# fabricast {}: forecast of {} ({}), {} {} on {} host{} of '{}'\n", provenance.version,
+    out += fmt::format("# fabricast {}: forecast of {} ({}), {} {}{} on {} host{} of '{}'\n", provenance.version,
                        workload.name, to_string(workload.benchmark), workload.num_ranks,
-                       workload.benchmark == Benchmark::traffic ? "flows" : "ranks", workload.num_hosts,
-                       workload.num_hosts == 1 ? "" : "s", prediction.topology);
+                       workload.benchmark == Benchmark::traffic ? "flow" : "rank", workload.num_ranks == 1 ? "" : "s",
+                       workload.num_hosts, workload.num_hosts == 1 ? "" : "s", prediction.topology);
     std::string ranks;
     for (std::size_t d = 0; d < workload.devices.size() && d < 8; ++d)
       ranks += (d > 0 ? ", " : "") + workload.devices[d];
-    if (workload.benchmark != Benchmark::traffic)
+    if (workload.benchmark != Benchmark::traffic && !ranks.empty())
       out += fmt::format("# ranks: {}{}\n", ranks, workload.devices.size() > 8 ? ", ..." : "");
     out += workload_table(workload, scenario.workloads[w], !prediction.is_interrupted);
     if (prediction.is_interrupted) out += "# interrupted: sizes that did not finish are missing\n";

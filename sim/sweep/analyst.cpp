@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <set>
 
-#include "engine/interval.hpp"
+#include "base/parameter_change.hpp"
 #include "fabricast/simulate.hpp"
 #include "sweep/figures.hpp"
 
@@ -89,7 +89,7 @@ void Analyst::collect() {
     if (name.starts_with("model.") || is_fact(name)) continue;  // "model.": of the band, not of the value
     const auto& one = loaded_.parameters.at(name);
     if (one.value == 0) continue;
-    const double half = one.has_interval() ? 0 : engine::relative_half_width(one.confidence) * std::abs(one.value);
+    const double half = one.has_interval() ? 0 : relative_half_width(one.confidence) * std::abs(one.value);
     ranges_.push_back({name, one.value, one.has_interval() ? one.low : one.value - half,
                        one.has_interval() ? one.high : one.value + half, one.source});
   }

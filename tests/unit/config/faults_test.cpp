@@ -212,11 +212,68 @@ TEST_CASE("deep nesting is refused before anything recurses") {
 }
 
 TEST_CASE("syntax errors, two documents, merge keys and lists as keys are named with their place") {
-  CHECK(topology_faults("name: [1, 2\n").find("t.yaml:2:1: error: YAML syntax:") == 0);
+  CHECK(topology_faults("name: [1, 2\n").find("t.yaml:1:7: error: '[' is not closed") == 0);
   CHECK(topology_faults("name: a\n---\nname: b\n").find("a second document starts here") != std::string::npos);
   CHECK(topology_faults("<<: {a: 1}\nname: x\n").find("t.yaml:1:1: error: merge keys ('<<') are not supported") == 0);
   CHECK(topology_faults("? [a, b]\n: 1\n").find("a key must be a word, found a list") != std::string::npos);
   CHECK(topology_faults("- a\n").find("the document must be a mapping, found a list") != std::string::npos);
+}
+
+TEST_CASE("a slip of YAML is named where it is, with the fix, in no words of the parser's") {
+  struct Slip {
+    std::string text, message, hint;
+  };
+  const std::string head = "schema: fabricast/topology/1\nname: t\n";
+  const std::vector<Slip> slips{
+      {"schema fabricast/topology/1\nname: t\n", "1:1: error: no ': ' parts key and value",
+       "write 'schema: fabricast/topology/1'"},
+      {"schema:fabricast/topology/1\nname: t\n", "1:1: error: no ': ' parts", "write 'schema: fabricast/topology/1'"},
+      {head + "hosts:\n  - name: n\n    count=2\n    type: x\n", "5:5: error: no ': ' parts", "write 'count: 2'"},
+      {head + "hosts:\n  - name=n\n    count: 2\n", "4:5: error: no ': ' parts", "write 'name: n'"},
+      {head + "hosts: []\nfabric={single_switch: {cable: 3 m}}\n", "4:1: error: no ': '", "'fabric: {single_switch: {"},
+      {head + "hosts: []\nfabric:{single_switch: {cable: 3 m}}\n", "4:1: error: no ': '", "'fabric: {single_switch: {"},
+      {head + "\thosts: []\n", "3:1: error: a tab indents this line", "blanks"},
+      {head + "hosts:\n\t- {name: n}\n", "4:1: error: a tab indents this line", "blanks"},
+      {head + "hosts:\n  - name: n\n      count: 2\n", "5:7: error: this line is deeper than the one above",
+       "beside it"},
+      {head + "hosts:\n   - name: n\n  count: 2\n", "5:3: error: the indentation of this line fits nothing",
+       "beside it"},
+      {head + "hosts:\n  - name: n\n  fabric:\n    x: 1\n", "5:3: error: the indentation of this line", "beside it"},
+      {head + "hosts:\n  - {name: n, type: x\nfabric: {}\n", "4:5: error: '{' is not closed", "end it with '}'"},
+      {head + "hosts: [{name: n}\nfabric: {}\n", "3:8: error: '[' is not closed", "end it with ']'"},
+      {head + "hosts: []]\n", "3:10: error: a closing bracket has no opening one", "remove it"},
+      {"schema: \"fabricast/topology/1\nname: t\n", "1:9: error: the quote that opens here is not closed", "its line"},
+      {"name: 'it''s\nhosts: []\n", "1:7: error: the quote that opens here is not closed", "its line"},
+      {"name: \"t\nhosts: \"x\"\n", "1:7: error: the quote that opens here is not closed", "its line"},
+      {head + "hosts: *nope\n", "3:8: error: an alias refers to an anchor that is not above it", "write the value out"},
+      {head + "description: a: b\n", "3:15: error: a second ': ' follows on one line", "in quotes"},
+      {head + "description: @a\n", "3:14: error: a value cannot begin with '@'", "in quotes"},
+      {head + "description: \"a\\qb\"\n", "3:", "single quotes"},
+  };
+  for (const auto& slip : slips) {
+    CAPTURE(slip.text);
+    const auto faults = topology_faults(slip.text);
+    INFO(faults);
+    CHECK(faults.find("t.yaml:" + slip.message) == 0);
+    CHECK(faults.find(slip.hint) != std::string::npos);
+    CHECK(faults.find("illegal") == std::string::npos);
+    CHECK(faults.find("not found") == std::string::npos);
+  }
+  // Quotes, brackets and colons inside texts are none.
+  for (const auto* text : {"a 'b\" [c: d", "it's {so"})
+    CHECK(topology_faults(head + fmt::format("description: |\n  x: \"y\n  {}\nhosts: []\n", text)).find("not closed") ==
+          std::string::npos);
+  CHECK(topology_faults(head + "description: don't [stop\nhosts: []\n").find("not closed") == std::string::npos);
+}
+
+TEST_CASE("a key without its colon inside braces is told with it, one in capitals without them") {
+  const auto of = [](const std::string& group) {
+    return topology_faults("schema: fabricast/topology/1\nname: t\nhosts:\n  - {" + group + "}\n");
+  };
+  CHECK(of("name=n, type: dgx-1-v100").find("write 'name: n'") != std::string::npos);
+  CHECK(of("name n, type: dgx-1-v100").find("write 'name: n'") != std::string::npos);
+  CHECK(of("name:n, type: dgx-1-v100").find("write 'name: n'") != std::string::npos);
+  CHECK(of("NAME: n, type: dgx-1-v100").find("did you mean 'name'?") != std::string::npos);
 }
 
 TEST_CASE("what hangs below nothing, ends at nothing or does not fit is reported all at once") {

@@ -44,7 +44,9 @@ struct Pair {
   Prediction one, two;
   Scenario scenario;
   report::Provenance provenance;
-  std::vector<report::Compared> all{{"a.yaml", &one, &scenario, &provenance}, {"b.yaml", &two, &scenario, &provenance}};
+  ParameterSet parameters;
+  std::vector<report::Compared> all{{"a.yaml", &one, &scenario, &provenance, &parameters},
+                                    {"b.yaml", &two, &scenario, &provenance, &parameters}};
   report::Comparison compared = report::comparison(all);
 };
 
@@ -95,14 +97,21 @@ TEST_CASE("every workload's settings are compared, not those of the last one alo
   CHECK(has(report::compare_text(pair.all), "b.yaml: a: algorithm: ring -> tree\n"));
 }
 
-TEST_CASE("times within each other's band are said to be undecided, equal ones and those apart are not") {
+TEST_CASE(
+    "which of two is faster is said to stay open where the band of their ratio holds 1, not where equal or alike") {
+  const auto other = [](std::int64_t size, double us) {
+    auto out = row(size, us);
+    out.terms[0].name = "transfer over y";
+    return out;
+  };
   const Pair pair(prediction({workload("a", {row(1, 10), row(2, 10), row(4, 10), row(8, 10), row(16, 10)})}),
-                  prediction({workload("a", {row(1, 10), row(2, 11), row(4, 9), row(8, 30), row(16, 12.9)})}));
-  // 12.9 lies within 8 .. 13, 10 below 0.8 x 12.9.
+                  prediction({workload("a", {other(1, 10), other(2, 11), other(4, 9), other(8, 30), row(16, 11)})}));
   CHECK(report::undecided(pair.compared.tables[0], 1) == "2 B .. 4 B");
-  CHECK(has(report::compare_text(pair.all), "within each other's 80 % band at 2 B .. 4 B:"));
-  CHECK(has(report::compare_html(pair.all), "within each other's 80 % band at 2 B .. 4 B:"));
-  CHECK(has(report::compare_json(pair.all), "\"low_time_ps\""));
+  CHECK(has(report::compare_text(pair.all), "is faster stays open at 2 B .. 4 B:"));
+  CHECK(has(report::compare_html(pair.all), "is faster stays open at 2 B .. 4 B:"));
+  for (const auto* key : {"\"low_time_ps\"", "\"low_ratio\"", "\"high_ratio\""})
+    CHECK(has(report::compare_json(pair.all), key));
+  CHECK(has(report::compare_csv(pair.all), "low_ratio,high_ratio\r\n"));
 }
 
 TEST_CASE("rows that not all have are counted") {

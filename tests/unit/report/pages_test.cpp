@@ -139,7 +139,9 @@ TEST_CASE("labels of no picture touch, whatever the sizes and times") {
       changed.time = from_seconds(changed.time.seconds() * (0.1 + 0.05 * static_cast<double>(random.next(100))));
     const auto scenario = asked();
     check_labels(report::html({one, scenario, provenance}));
-    const std::vector<report::Compared> all{{"a", &one, &scenario, &provenance}, {"b", &other, &scenario, &provenance}};
+    const ParameterSet parameters;
+    const std::vector<report::Compared> all{{"a", &one, &scenario, &provenance, &parameters},
+                                            {"b", &other, &scenario, &provenance, &parameters}};
     check_labels(report::compare_html(all));
     Validation log;
     log.file = "f.log";
@@ -275,7 +277,9 @@ TEST_CASE("every page is one file for light and dark, phone and paper, with its 
   const report::Provenance provenance;
   auto scenario = asked();
   scenario.description = "a <b> & \"c\"";
-  const std::vector<report::Compared> all{{"<a>", &one, &scenario, &provenance}, {"b", &one, &scenario, &provenance}};
+  const ParameterSet parameters;
+  const std::vector<report::Compared> all{{"<a>", &one, &scenario, &provenance, &parameters},
+                                          {"b", &one, &scenario, &provenance, &parameters}};
   for (const auto& page : {report::html({one, scenario, provenance}), report::compare_html(all)}) {
     for (const auto* part :
          {"<!doctype html>", "prefers-color-scheme:dark", "name=\"viewport\"", "@media print", "overflow-x:auto"})
@@ -295,8 +299,9 @@ TEST_CASE("a comparison shows ratio, direction, changed terms and settings") {
   two.workloads[0].rows[0].is_extrapolated = true;
   const report::Provenance provenance;
   const auto scenario = asked();
-  const std::vector<report::Compared> all{{"a.yaml", &one, &scenario, &provenance},
-                                          {"b.yaml", &two, &scenario, &provenance}};
+  const ParameterSet parameters;
+  const std::vector<report::Compared> all{{"a.yaml", &one, &scenario, &provenance, &parameters},
+                                          {"b.yaml", &two, &scenario, &provenance, &parameters}};
   const auto compared = report::comparison(all);
   const auto& tables = compared.tables;
   REQUIRE(tables.size() == 1);
@@ -353,7 +358,9 @@ TEST_CASE("a row that did not finish has no time in any form") {
   CHECK(count_of(json, "\"time_ps\": null") == "2");  // at the top and in its workload
   CHECK(json.find("\"stopped_at_ps\": 777000000") != std::string::npos);
   CHECK(report::html(document).find("16 B: 777") == std::string::npos);
-  const std::vector<report::Compared> all{{"a", &one, &scenario, &provenance}, {"b", &one, &scenario, &provenance}};
+  const ParameterSet parameters;
+  const std::vector<report::Compared> all{{"a", &one, &scenario, &provenance, &parameters},
+                                          {"b", &one, &scenario, &provenance, &parameters}};
   CHECK(report::comparison(all).tables[0].sizes == std::vector<Bytes>{Bytes{8}});
 }
 

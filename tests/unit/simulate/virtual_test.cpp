@@ -369,3 +369,24 @@ TEST_CASE("a result names the peer access that the host has, not what the GPU's 
   }
   CHECK(line_of("a100-pcie-40", ", nvlinks: [{from: gpu0, to: gpu1, links: 12}]") == "peer access over NVLink: yes ");
 }
+
+TEST_CASE("what keeps NCCL from GPUDirect RDMA between hosts is said beside the setting, in steps too") {
+  const auto reason_of = [](const std::string& virtualization, const std::string& workload) {
+    for (const auto& one : forecast(virtualization, workload).settings)
+      if (one.setting == "GPUDirect RDMA between hosts") return one.used + ": " + one.reason;
+    return std::string();
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  for (const std::string workload :
+       {"{benchmark: all_reduce_perf, sizes: [1 MiB]}", "{benchmark: sendrecv_perf, sizes: [1 MiB]}",
+        "{benchmark: training, network: resnet-50, batch_per_gpu: 8, gpus: 4}"}) {
+    CAPTURE(workload);
+    CHECK(reason_of("bare-metal", workload) == "yes: ");
+    CHECK(reason_of("{mode: passthrough, guest_topology: shown}", workload) == "yes: ");
+    CHECK(
+        has(reason_of("passthrough", workload), "no: n0.gpu0 and n0.hca0 are PHB apart where the guest does not see"));
+    CHECK(has(reason_of("{mode: passthrough, guest_topology: injected, allow_p2p: off}", workload), "no: "));
+  }
+}
