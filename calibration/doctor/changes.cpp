@@ -13,8 +13,7 @@ namespace {
 constexpr int k_most_split = 64;
 
 int card_value(const Case& one, const DeviceSpec& device, const char* field, int otherwise) {
-  const auto* found = one.parameters.find(device.type + "." + field);
-  return found == nullptr ? otherwise : static_cast<int>(found->value);
+  return static_cast<int>(one.parameters.value_or(device.type, field, otherwise));
 }
 
 bool is_switch(const Topology& topology, DeviceId id) { return topology.kind(id) == DeviceKind::network_switch; }

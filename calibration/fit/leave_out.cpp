@@ -33,7 +33,7 @@ ParameterSet values_alone(const ParameterSet& set) {
 /// What a forecast without a fit has beside the intervals of its parameters.
 void set_wide(const Experiment& experiment, const WorkloadPrediction& table, const Row& row, Forecast& forecast) {
   const auto& parameters = experiment.loaded.parameters;
-  const auto* model = parameters.find("model.relative_error");
+  const double model = parameters.value_or("model.relative_error", 0);
   std::vector<std::string> names;
   for (const auto& term : row.terms) names.push_back(term.parameter);
   // Of a step only the exposed exchange scatters: left out, which makes the limit the narrower one.
@@ -41,8 +41,8 @@ void set_wide(const Experiment& experiment, const WorkloadPrediction& table, con
       table.benchmark == Benchmark::training
           ? 0
           : between_systems(table.benchmark, experiment.num_hosts, parameters, names, !table.stand_ins.empty());
-  forecast.wide_below = std::hypot(model == nullptr ? 0 : model->value, between / (1 + between));
-  forecast.wide_above = std::hypot(model == nullptr ? 0 : model->value, between);
+  forecast.wide_below = std::hypot(model, between / (1 + between));
+  forecast.wide_above = std::hypot(model, between);
 }
 
 }  // namespace

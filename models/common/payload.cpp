@@ -15,11 +15,6 @@ namespace fabricast::models {
 
 namespace {
 
-double value_of(const ParameterSet& parameters, const std::string& type, const char* field) {
-  const auto* found = parameters.find(fmt::format("{}.{}", type, field));
-  return found == nullptr ? 0.0 : found->value;
-}
-
 struct Headers {
   double rate = 0;   ///< of the HCA, bytes/s; 0 = it does not say
   double share = 1;  ///< payload in what its packets take
@@ -29,7 +24,7 @@ struct Headers {
 
 double payload_share(const Topology& topology, const ParameterSet& parameters, const std::string& type) {
   const double mtu = packet_payload(topology.spec().fabric, parameters, type);
-  return mtu > 0 ? mtu / (mtu + value_of(parameters, type, "packet_header")) : 1;
+  return mtu > 0 ? mtu / (mtu + parameters.value_or(type, "packet_header", 0)) : 1;
 }
 
 std::vector<std::string> packet_assumptions(const Topology& topology, const ParameterSet& parameters) {
@@ -39,8 +34,7 @@ std::vector<std::string> packet_assumptions(const Topology& topology, const Para
   for (const auto hca : topology.devices(DeviceKind::hca)) {
     if (topology.uplinks(hca).empty()) continue;
     const auto type = topology.device(hca).type;
-    const auto* rdma = parameters.find(type + ".rdma");
-    (rdma != nullptr && rdma->value == 0 ? without : with_rdma).insert(type);
+    (parameters.value_or(type, "rdma", 1) == 0 ? without : with_rdma).insert(type);
   }
   std::vector<std::string> out;
   for (const auto& type : with_rdma.empty() ? without : with_rdma) {
@@ -61,7 +55,7 @@ void set_payload_shares(Resources& resources, const ParameterSet& parameters) {
     const auto type = topology.device(hca).type;
     auto known = by_type.find(type);
     if (known == by_type.end()) {
-      const Headers found{value_of(parameters, type, "rate"), payload_share(topology, parameters, type)};
+      const Headers found{parameters.value_or(type, "rate", 0), payload_share(topology, parameters, type)};
       known = by_type.emplace(type, found).first;
     }
     const auto& headers = known->second;

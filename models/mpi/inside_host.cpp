@@ -147,10 +147,50 @@ void Transfers::add_core_copies(Message& message, const EndPoint& from, Bytes si
   message.shared_read = from_seconds(bytes / std::min(message.flow.rate_cap, std::max(fresh, between.value)));
 }
 
+/// Processes that share a GPU: read and written in the same memory.
+void Transfers::add_copy_inside_gpu(Message& out, DeviceId gpu) const {
+  const auto& type = context_.topology.device(gpu).type;
+  out.terms.push_back(term("CUDA IPC handling", own<"mpi.{}.cuda_ipc_overhead">()));
+  const auto architecture = std::string(context_.topology.attribute(type, "architecture"));
+  const auto& turn = context_.parameters.first_of(
+      {named<"cuda.process_switch.{}">(architecture), std::string("cuda.process_switch"_key)});
+  out.terms.push_back(term("the GPU turns to the other process", turn.name));
+  out.protocol = "cuda ipc, same GPU";
+  out.is_rendezvous = true;
+  const double share = context_.parameters["cuda.device_copy_share"_key];
+  cap(out.flow, share * device_value(context_, gpu, "memory_bandwidth") / 2, "GPU memory, read and write",
+      type + ".memory_bandwidth");
+}
+
+/// Between two GPUs of a host: short messages through host memory, long ones by peer access where there is any.
+void Transfers::add_way_between_gpus(Message& out, const EndPoint& from, const EndPoint& to, Bytes size,
+                                     Route& route) const {
+  const auto path = context_.topology.path_in_host(from.gpu, to.gpu);
+  const auto gate = peer_gate_of(context_, from.gpu, path && path->uses_nvlink);
+  const bool is_near = gate.is_open && path && is_peer_path(context_, from.gpu, to.gpu, *path);
+  const bool has_eager = profile_.uses_gdrcopy || profile_.unpacks_by_engine;
+  if (has_eager && size <= context_.parameters["mpi.shared_memory.device_eager_limit"_key]) {
+    if (profile_.uses_gdrcopy)
+      add_eager_inside(out, from, to, size);
+    else
+      add_eager_by_engines(out, from, size);
+    add_host_copy(context_, from.gpu, from.memory, true, route);
+    add_host_copy(context_, to.gpu, from.memory, false, route);
+  } else if (context_.software.nccl_p2p && is_near) {
+    out.wire_gap = context_.parameters["mpi.cuda_ipc.window_gap"_key];
+    out.terms.push_back(term("CUDA IPC handling", own<"mpi.{}.cuda_ipc_overhead">()));
+    out.protocol = path->uses_nvlink ? "cuda ipc over NVLink" : "cuda ipc over PCIe";
+    out.is_rendezvous = true;
+    add_dma(context_, *path, false, route);
+  } else {
+    out.reason = gate.is_open ? "no peer-to-peer path between the GPUs" : gate.reason;
+    add_staged_inside(out, from, to, size, route);
+  }
+}
+
 /// Shared memory, CUDA IPC over NVLink or PCIe, or copies through host memory, inside one host.
 Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes size, bool is_kept) const {
   Message out;
-  const auto& topology = context_.topology;
   // Adapters have no part in it: of short messages each side does half of what one takes.
   const auto shortest = shared_memory_software(from, true, Bytes{0});
   out.gap = out.side = shortest.time / 2;
@@ -166,18 +206,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   out.flow.bytes = static_cast<double>(size.value);
   if (size.value == 0) return out;
   if (from.is_device() && to.is_device() && from.gpu == to.gpu) {
-    out.terms.push_back(term("CUDA IPC handling", own<"mpi.{}.cuda_ipc_overhead">()));
-    const auto architecture = std::string(topology.attribute(topology.device(from.gpu).type, "architecture"));
-    const auto& turn = context_.parameters.first_of(
-        {named<"cuda.process_switch.{}">(architecture), std::string("cuda.process_switch"_key)});
-    out.terms.push_back(term("the GPU turns to the other process", turn.name));
-    out.protocol = "cuda ipc, same GPU";
-    out.is_rendezvous = true;
-    const double memory = device_value(context_, from.gpu, "memory_bandwidth");
-    // Read and written in the same memory.
-    const double share = context_.parameters["cuda.device_copy_share"_key];
-    cap(out.flow, share * memory / 2, "GPU memory, read and write",
-        topology.device(from.gpu).type + ".memory_bandwidth");
+    add_copy_inside_gpu(out, from.gpu);
     return out;
   }
   if (from.is_device() || to.is_device()) {
@@ -186,27 +215,7 @@ Message Transfers::within_host(const EndPoint& from, const EndPoint& to, Bytes s
   }
   Route route;
   if (from.is_device() && to.is_device()) {
-    const auto path = topology.path_in_host(from.gpu, to.gpu);
-    const auto gate = peer_gate_of(context_, from.gpu, path && path->uses_nvlink);
-    const bool is_near = gate.is_open && path && is_peer_path(context_, from.gpu, to.gpu, *path);
-    if (profile_.uses_gdrcopy && size <= context_.parameters["mpi.shared_memory.device_eager_limit"_key]) {
-      add_eager_inside(out, from, to, size);
-      add_host_copy(context_, from.gpu, from.memory, true, route);
-      add_host_copy(context_, to.gpu, from.memory, false, route);
-    } else if (profile_.unpacks_by_engine && size <= context_.parameters["mpi.shared_memory.device_eager_limit"_key]) {
-      add_eager_by_engines(out, from, size);
-      add_host_copy(context_, from.gpu, from.memory, true, route);
-      add_host_copy(context_, to.gpu, from.memory, false, route);
-    } else if (context_.software.nccl_p2p && is_near) {
-      out.wire_gap = context_.parameters["mpi.cuda_ipc.window_gap"_key];
-      out.terms.push_back(term("CUDA IPC handling", own<"mpi.{}.cuda_ipc_overhead">()));
-      out.protocol = path->uses_nvlink ? "cuda ipc over NVLink" : "cuda ipc over PCIe";
-      out.is_rendezvous = true;
-      add_dma(context_, *path, false, route);
-    } else {
-      out.reason = gate.is_open ? "no peer-to-peer path between the GPUs" : gate.reason;
-      add_staged_inside(out, from, to, size, route);
-    }
+    add_way_between_gpus(out, from, to, size, route);
   } else if (from.is_device() || to.is_device()) {
     out.terms.push_back(term("copy between GPU and host memory", "cuda.copy_overhead"_key));
     out.protocol = "cuda copy";

@@ -140,44 +140,38 @@ std::optional<Bytes> planned_eager_limit(const PlanContext& context, const std::
   return longest_eager_of_ucx(port, std::min(static_cast<int>(alike), profile.max_rails), is_amd(topology, hca));
 }
 
-}  // namespace
+bool posts_verbs(const Workload& workload) { return family_of(workload.benchmark) == BenchmarkFamily::perftest; }
 
-bool is_known_by_choices(const std::string& library) { return library == "mpich" || library == "intel-mpi"; }
-
-Profile make_profile(const PlanContext& context, const Workload& workload) {
-  return make_profile(context, workload, hosts_taking_part(context.topology, workload));
+/// The library, what carries its messages between hosts, and why these are two.
+Profile named_profile(const PlanContext& context, const Workload& workload, const Software& software,
+                      const std::vector<int>& hosts, const std::vector<DeviceId>& hcas) {
+  Profile out;
+  const bool has_tcp = software.transport == "tcp" || has_tcp_adapters(context, hosts);
+  out.name = posts_verbs(workload)                                       ? "verbs"
+             : has_tcp                                                   ? "tcp"
+             : software.mpi.empty() || is_known_by_choices(software.mpi) ? usual_library(context, workload, hcas)
+                                                                         : software.mpi;
+  out.implementation = software.mpi.empty() || out.name == "verbs" ? out.name : software.mpi;
+  if (software.mpi.empty() && !has_tcp && out.name == "tcp")
+    out.reason = "no adapter: Open MPI prefers its own transports (ob1, vader) to UCX";
+  if (is_known_by_choices(software.mpi))
+    out.reason = fmt::format("between hosts; algorithms and copies inside are {}'s", software.mpi);
+  if (auto carrier = carrier_of(context, out.name, hcas); carrier != out.name) {
+    if (out.reason.empty() && out.name != "cray-mpich")
+      out.reason = fmt::format("between hosts, as {} over these adapters", carrier);
+    out.name = std::move(carrier);
+  }
+  return out;
 }
 
-Profile make_profile(const PlanContext& context, const Workload& workload, const std::vector<int>& hosts) {
-  // perftest posts verbs itself: settings of MPI libraries are not its own.
-  const Software none;
-  const auto& software = family_of(workload.benchmark) == BenchmarkFamily::perftest ? none : context.software;
-  Profile profile;
-  const auto hcas = first_adapters(context, hosts);
-  const bool has_tcp = software.transport == "tcp" || has_tcp_adapters(context, hosts);
-  profile.name = family_of(workload.benchmark) == BenchmarkFamily::perftest  ? "verbs"
-                 : has_tcp                                                   ? "tcp"
-                 : software.mpi.empty() || is_known_by_choices(software.mpi) ? usual_library(context, workload, hcas)
-                                                                             : software.mpi;
-  profile.implementation = software.mpi.empty() || profile.name == "verbs" ? profile.name : software.mpi;
-  if (software.mpi.empty() && !has_tcp && profile.name == "tcp")
-    profile.reason = "no adapter: Open MPI prefers its own transports (ob1, vader) to UCX";
-  if (is_known_by_choices(software.mpi))
-    profile.reason = fmt::format("between hosts; algorithms and copies inside are {}'s", software.mpi);
-  if (auto carrier = carrier_of(context, profile.name, hcas); carrier != profile.name) {
-    if (profile.reason.empty() && profile.name != "cray-mpich")
-      profile.reason = fmt::format("between hosts, as {} over these adapters", carrier);
-    profile.name = std::move(carrier);
-  }
+/// The longest messages that are sent eagerly between hosts.
+void set_eager_limits(const PlanContext& context, const Software& software, const std::vector<int>& hosts,
+                      const std::vector<DeviceId>& hcas, Profile& profile) {
   const auto& p = context.parameters;
   const OfLibrary own{p, profile.name};
-  profile.overhead = own.get<"mpi.{}.overhead">();
-  profile.device_check = own.get<"mpi.{}.device_check">();
-  profile.device_overhead = own.get<"mpi.{}.device_overhead">();
-  profile.inline_limit = own.get<"mpi.{}.inline_limit">();
-  profile.max_rails = static_cast<int>(own.get<"mpi.{}.max_rails">());
   const auto planned = planned_eager_limit(context, hcas, profile, false, named<"mpi.{}.eager_limit">(profile.name));
   profile.eager_limit = software.eager_limit.value_or(planned ? *planned : own.get<"mpi.{}.eager_limit">());
+  profile.staged_eager_limit = profile.eager_limit;
   const auto near_gpus = first_adapters(context, hosts, true);
   const auto planned_of_devices = planned_eager_limit(context, near_gpus.empty() ? hcas : near_gpus, profile, true,
                                                       named<"mpi.{}.device_eager_limit">(profile.name));
@@ -194,6 +188,10 @@ Profile make_profile(const PlanContext& context, const Workload& workload, const
   profile.blocking_device_eager_limit = profile.device_eager_limit;
   const auto blocking = named<"mpi.{}.blocking_device_eager_limit">(profile.name);
   if (!device_limit && is_late_for_devices && p.contains(blocking)) profile.blocking_device_eager_limit = p[blocking];
+}
+
+/// What the library does between processes of a host, whatever carries its messages to others.
+void set_inside(const ParameterSet& p, const Software& software, Profile& profile) {
   const OfLibrary inside{p, profile.implementation};
   if (software.eager_limit) {
     profile.inside_eager_limit = *software.eager_limit;
@@ -219,6 +217,14 @@ Profile make_profile(const PlanContext& context, const Workload& workload, const
                                             : "mpi.shared_memory.posted_eager_limit"_key;
     profile.posted_inside_eager_limit = software.eager_limit.value_or(p[posted]);
   }
+}
+
+/// What a message between hosts takes of cores, copies and connections.
+void set_costs(const OfLibrary& own, Profile& profile) {
+  profile.overhead = own.get<"mpi.{}.overhead">();
+  profile.device_check = own.get<"mpi.{}.device_check">();
+  profile.device_overhead = own.get<"mpi.{}.device_overhead">();
+  profile.inline_limit = own.get<"mpi.{}.inline_limit">();
   profile.eager_segment = own.get<"mpi.{}.eager_segment">();
   profile.eager_bandwidth = own.get<"mpi.{}.eager_bandwidth">();
   profile.fetch_gap = own.get<"mpi.{}.fetch_gap">();
@@ -232,9 +238,29 @@ Profile make_profile(const PlanContext& context, const Workload& workload, const
   profile.flow_bandwidth = own.get<"mpi.{}.flow_bandwidth">();
   profile.rendezvous_gap = own.get<"mpi.{}.rendezvous_gap">();
   profile.rail_minimum = own.get<"mpi.{}.rail_minimum">();
+}
+
+}  // namespace
+
+bool is_known_by_choices(const std::string& library) { return library == "mpich" || library == "intel-mpi"; }
+
+Profile make_profile(const PlanContext& context, const Workload& workload) {
+  return make_profile(context, workload, hosts_taking_part(context.topology, workload));
+}
+
+Profile make_profile(const PlanContext& context, const Workload& workload, const std::vector<int>& hosts) {
+  // perftest posts verbs itself: settings of MPI libraries are not its own.
+  const Software none;
+  const auto& software = posts_verbs(workload) ? none : context.software;
+  const auto hcas = first_adapters(context, hosts);
+  auto profile = named_profile(context, workload, software, hosts, hcas);
+  const OfLibrary own{context.parameters, profile.name};
+  profile.max_rails = static_cast<int>(own.get<"mpi.{}.max_rails">());
+  set_eager_limits(context, software, hosts, hcas, profile);
+  set_inside(context.parameters, software, profile);
+  set_costs(own, profile);
   profile.gpudirect_limit = software.gpudirect_limit.value_or(own.get<"mpi.{}.gpudirect_limit">());
   profile.staging_chunk = software.staging_chunk.value_or(own.get<"mpi.{}.staging_chunk">());
-  profile.staged_eager_limit = profile.eager_limit;
   profile.uses_gdrcopy = software.gdrcopy && own.get<"mpi.{}.gdrcopy">() != 0;
   profile.unpacks_by_engine = profile.name == "open-mpi-ucx" && !software.gdrcopy;
   profile.reads_by_gdrcopy = profile.uses_gdrcopy && is_older(software.ucx_version, 1, 8);
@@ -243,7 +269,7 @@ Profile make_profile(const PlanContext& context, const Workload& workload, const
   profile.rotates_hcas = own.get<"mpi.{}.hca_rotation">() != 0;
   profile.compares_gpus = profile.name != "open-mpi-ucx" || !is_older(software.ucx_version, 1, 10);
   profile.is_tcp = profile.name == "tcp";
-  profile.posts_verbs = family_of(workload.benchmark) == BenchmarkFamily::perftest;
+  profile.posts_verbs = posts_verbs(workload);
   if (profile.posts_verbs) profile.gpudirect_farthest = Distance::sys;
   return profile;
 }

@@ -166,6 +166,8 @@ class Transfers {
   void add_eager_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size) const;
   void add_eager_by_engines(Message& message, const EndPoint& from, Bytes size) const;
   void add_core_copies(Message& message, const EndPoint& from, Bytes size, bool is_kept) const;
+  void add_copy_inside_gpu(Message& out, DeviceId gpu) const;
+  void add_way_between_gpus(Message& out, const EndPoint& from, const EndPoint& to, Bytes size, Route& route) const;
   void add_staged_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, Route& route) const;
   [[nodiscard]] Route network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,
                                     bool direct_from, bool direct_to) const;

@@ -105,30 +105,50 @@ HeadPlaces head_places(const PlanContext& context, const HostGroup& host) {
   return out;
 }
 
+NvlsHeads heads_of(const PlanContext& context, const std::vector<HostGroup>& hosts) {
+  NvlsHeads out;
+  if (hosts.size() == 1) {
+    auto& heads = out.emplace_back();
+    for (const auto gpu : hosts[0].gpus) heads.push_back({gpu, {}, 0});
+    heads.resize(std::min<std::size_t>(heads.size(), k_most_heads));
+    return out;
+  }
+  std::map<HostShape, HeadPlaces> places;
+  for (const auto& host : hosts) {
+    const auto [it, is_new] = places.try_emplace(shape_of(context.topology, host));
+    if (is_new) it->second = head_places(context, host);
+    auto& heads = out.emplace_back();
+    for (const auto& [gpu, hca, speed] : it->second)
+      heads.push_back({host.gpus[gpu], context.topology.device_in_host(host.host, DeviceKind::hca, hca), speed});
+  }
+  return out;
+}
+
 }  // namespace
 
-Gate nvls_gate(const PlanContext& context, const std::vector<HostGroup>& hosts) {
+NvlsOffer nvls_offer(const PlanContext& context, const std::vector<HostGroup>& hosts) {
+  const auto closed = [](std::string reason) { return NvlsOffer{{false, std::move(reason)}, {}}; };
   const int version = release_number(context.software.nccl_version);
   const auto needed = hosts.size() > 1 ? k_nvls_tree : k_nvls;
   if (version < needed)
-    return {false, fmt::format("NCCL {} has none {} hosts, it came with 2.{}", context.software.nccl_version,
-                               hosts.size() > 1 ? "between" : "inside", needed - 200)};
-  if (!context.software.nccl_p2p) return {false, "GPU peer access is off (software.nccl.p2p: off)"};
-  Gate inferred;
+    return closed(fmt::format("NCCL {} has none {} hosts, it came with 2.{}", context.software.nccl_version,
+                              hosts.size() > 1 ? "between" : "inside", needed - 200));
+  if (!context.software.nccl_p2p) return closed("GPU peer access is off (software.nccl.p2p: off)");
+  NvlsOffer out;
   for (const auto& group : hosts) {
     auto gate = host_gate(context, group, version);
-    if (!gate.is_open && !gate.is_inferred) return gate;
-    if (!gate.is_open) inferred = std::move(gate);
+    if (!gate.is_open && !gate.is_inferred) return {std::move(gate), {}};
+    if (!gate.is_open) out.gate = std::move(gate);
   }
-  if (hosts.size() == 1) return inferred;
+  out.heads = heads_of(context, hosts);
+  if (hosts.size() == 1) return out;
   const std::size_t least = version < k_two_heads ? 1 : 2;
-  const auto heads = nvls_heads(context, hosts);
   for (std::size_t h = 0; h < hosts.size(); ++h) {
-    if (heads[h].size() < least)
-      return {false, fmt::format("{} of {}'s GPUs have an HCA of their own to reduce by, it needs {}", heads[h].size(),
-                                 context.topology.host_name(hosts[h].host), least)};
+    if (out.heads[h].size() < least)
+      return closed(fmt::format("{} of {}'s GPUs have an HCA of their own to reduce by, it needs {}",
+                                out.heads[h].size(), context.topology.host_name(hosts[h].host), least));
   }
-  return inferred;
+  return out;
 }
 
 NvlsGraph search_nvls(double port_gb_per_s, int heads, int version, int capability) {
@@ -157,27 +177,7 @@ NvlsGraph search_nvls(double port_gb_per_s, const std::vector<double>& hcas_gb_p
   return graph;
 }
 
-std::vector<std::vector<NvlsHead>> nvls_heads(const PlanContext& context, const std::vector<HostGroup>& hosts) {
-  std::vector<std::vector<NvlsHead>> out;
-  if (hosts.size() == 1) {
-    auto& heads = out.emplace_back();
-    for (const auto gpu : hosts[0].gpus) heads.push_back({gpu, {}, 0});
-    heads.resize(std::min<std::size_t>(heads.size(), k_most_heads));
-    return out;
-  }
-  std::map<HostShape, HeadPlaces> places;
-  for (const auto& host : hosts) {
-    const auto [it, is_new] = places.try_emplace(shape_of(context.topology, host));
-    if (is_new) it->second = head_places(context, host);
-    auto& heads = out.emplace_back();
-    for (const auto& [gpu, hca, speed] : it->second)
-      heads.push_back({host.gpus[gpu], context.topology.device_in_host(host.host, DeviceKind::hca, hca), speed});
-  }
-  return out;
-}
-
-NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& hosts,
-                      std::vector<std::vector<NvlsHead>>& heads) {
+NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& hosts, NvlsHeads& heads) {
   const int version = release_number(context.software.nccl_version);
   std::optional<NvlsGraph> found;
   for (std::size_t h = 0; h < hosts.size(); ++h) {

@@ -9,9 +9,17 @@
 
 namespace fabricast::models::nccl {
 
-/// Whether hardware, release and VM allow it; switched on or off by nobody. NVIDIA/nccl src/transport/nvls.cc,
-/// src/graph/search.cc.
-Gate nvls_gate(const PlanContext& context, const std::vector<HostGroup>& hosts);
+/// [host group] GPUs that may be heads; in one host all of them, up to 32.
+using NvlsHeads = std::vector<std::vector<NvlsHead>>;
+
+struct NvlsOffer {
+  Gate gate;
+  NvlsHeads heads;  ///< where the gate is open, or closed by what is inferred alone
+};
+
+/// Whether hardware, release and VM allow it, switched on or off by nobody, and by which GPUs. NVIDIA/nccl
+/// src/transport/nvls.cc, src/graph/search.cc.
+NvlsOffer nvls_offer(const PlanContext& context, const std::vector<HostGroup>& hosts);
 
 /// A head's own channel crosses its port twice, those of the h - 1 others once: h + 1 times in all.
 NvlsGraph search_nvls(double port_gb_per_s, int heads, int version, int capability);
@@ -21,12 +29,8 @@ NvlsGraph search_nvls(double port_gb_per_s, int heads, int version, int capabili
 /// to twice the other.
 NvlsGraph search_nvls(double port_gb_per_s, const std::vector<double>& hcas_gb_per_s, int version, int capability);
 
-/// [host group] The GPUs that may be heads; in one host all of them, up to 32.
-std::vector<std::vector<NvlsHead>> nvls_heads(const PlanContext& context, const std::vector<HostGroup>& hosts);
-
 /// The same for a communicator that has NVLink SHARP: the heads that it uses stay in `heads`, as many in every host.
-NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& hosts,
-                      std::vector<std::vector<NvlsHead>>& heads);
+NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& hosts, NvlsHeads& heads);
 
 /// Between GPUs that are heads and their HCAs.
 struct NvlsWay {

@@ -80,7 +80,7 @@ Operation::Operation(const PlanContext& given, const Communicator& whole, const 
 
 const Parameter* Operation::of_adapter(const Hops& hops, const char* field) const {
   if (hops.adapter.value < 0) return nullptr;
-  return context.parameters.find(fmt::format("{}.{}", context.topology.device(hops.adapter).type, field));
+  return context.parameters.find(context.topology.device(hops.adapter).type, field);
 }
 
 bool Operation::has_hop(TransportKind kind) const {

@@ -192,7 +192,7 @@ class PatternMaker::PairCounter {
   bool count_known(std::size_t from, std::size_t to, const NetworkEnd& source, const NetworkEnd& target,
                    std::uint64_t flow) {
     const auto& context = maker_.context_;
-    if (context.with_legs || machines_[places_[from].host] == machines_[places_[to].host]) return false;
+    if (machines_[places_[from].host] == machines_[places_[to].host]) return false;
     auto& out = end_of(sent_[from], source.gpu, source.sender, source.hca);
     auto& in = end_of(received_[to], target.gpu, {}, target.hca);
     if (!out.is_known || !in.is_known) return false;
@@ -201,10 +201,11 @@ class PatternMaker::PairCounter {
       if (times.size() < targets_.size()) times.resize(targets_.size());
       ++times[static_cast<std::size_t>(in.target)];
     } else {
-      const auto path = context.topology.path_between_hcas(source.hca, target.hca, flow + context.seed);
-      if (!path) return false;
-      for (const auto link : path->links) ++link_counts_[static_cast<std::size_t>(link.value)];
+      const auto links = context.topology.links_between_hcas(source.hca, target.hca, flow + context.seed);
+      if (links.empty()) return false;
+      for (const auto link : links) ++link_counts_[static_cast<std::size_t>(link.value)];
     }
+    if (context.with_legs) pattern_.legs.push_back({source.hca, target.hca, flow + context.seed, 1, false});
     for (auto* end : {&out, &in}) {
       ++end->times;
       ++end->known_times;

@@ -142,7 +142,8 @@ class CollectivePlanner : public Planner {
   /// NVLink SHARP where all allows it. The user may overrule what is inferred of a VM, not what a plugin's settings
   /// say.
   void set_nvls() {
-    nvls_gate_ = nvls_gate(context_, hosts_);
+    auto offer = nvls_offer(context_, hosts_);
+    nvls_gate_ = std::move(offer.gate);
     const bool is_forced = algorithm_from_name(workload_.algorithm) == Algorithm::nvls;
     if (nvls_gate_.is_open && !is_forced && comes_with_plugin("plugin_simple_only"))
       nvls_gate_ = {false, "the network plugin comes with settings for rings and trees only"};
@@ -152,7 +153,7 @@ class CollectivePlanner : public Planner {
     const bool is_overruled = nvls_gate_.is_inferred && (is_forced || context_.software.nccl_nvls == NvlsSetting::on);
     facts_.nvls_allowed = context_.software.nccl_nvls != NvlsSetting::off && (nvls_gate_.is_open || is_overruled);
     if (!facts_.nvls_allowed) return;
-    graph_.heads = nvls_heads(context_, hosts_);
+    graph_.heads = std::move(offer.heads);
     facts_.nvls = search_nvls(context_, hosts_, graph_.heads);
     const auto chunk = parameter_for(context_.parameters, architecture_, "nccl.chunk.nvls"_stem).value;
     nvls_kernels_ = nvls_kernels(facts_, way_to_heads(context_, hosts_, graph_.heads), chunk);

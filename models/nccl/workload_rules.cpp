@@ -165,7 +165,7 @@ void check_nvls(const PlanContext& context, const Workload& workload, const std:
   if (workload.algorithm == "nvls_tree" && hosts.size() == 1)
     faults.push_back(make_error_at(workload.location, "algorithm 'nvls_tree' joins hosts, all GPUs are in one",
                                    "write algorithm: nvls"));
-  const auto gate = nvls_gate(context, hosts);
+  const auto gate = nvls_offer(context, hosts).gate;
   if (gate.is_open || gate.is_inferred) return;
   if (is_forced)
     faults.push_back(make_error_at(

@@ -55,8 +55,7 @@ double device_value(const PlanContext& context, DeviceId device, std::string_vie
 }
 
 double device_value_or(const PlanContext& context, DeviceId device, std::string_view field, double fallback) {
-  const auto* parameter = context.parameters.find(fmt::format("{}.{}", context.topology.device(device).type, field));
-  return parameter == nullptr ? fallback : parameter->value;
+  return context.parameters.value_or(context.topology.device(device).type, field, fallback);
 }
 
 int compute_capability(const PlanContext& context, DeviceId gpu) {

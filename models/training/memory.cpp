@@ -121,21 +121,29 @@ Result<std::vector<int>> training_counts(const Topology& topology, const Workloa
   return counts;
 }
 
+namespace {
+
+Result<std::vector<DeviceId>> gpus_of_largest(const Topology& topology, Workload workload,
+                                              const std::vector<int>& counts) {
+  workload.gpus = *std::ranges::max_element(counts);
+  return nccl::choose_ranks(topology, workload);
+}
+
+}  // namespace
+
 Result<std::vector<DeviceId>> training_gpus(const Topology& topology, const Workload& workload) {
   const auto counts = training_counts(topology, workload);
   if (!counts) return tl::unexpected(counts.error());
-  auto asked = workload;
-  asked.gpus = *std::ranges::max_element(*counts);
-  return nccl::choose_ranks(topology, asked);
+  return gpus_of_largest(topology, workload, *counts);
 }
 
 namespace {
 
-/// More GPUs shard more: the smallest count decides.
-Kept kept_by(const Topology& topology, const Workload& workload, const ParameterSet& parameters) {
+/// More GPUs shard more: the smallest of the counts decides.
+Kept kept_by(const Topology& topology, const Workload& workload, const std::vector<int>& counts,
+             const ParameterSet& parameters) {
   const auto& spec = *workload.training;
   const auto& p = spec.parallel;
-  const auto counts = *training_counts(topology, workload);
   const int split = p.tensor * p.pipeline * p.context;
   const int data = std::max(1, *std::ranges::min_element(counts) / split);
   Kept kept;
@@ -190,8 +198,10 @@ double kept_beside(const Topology& topology, const std::vector<Workload>& all, s
   double most = 0;
   for (const auto& shared : shared_gpus(topology, all, index)) {
     const auto& other = all[shared.other];
-    if (shared.other > index || !keeps_states(other) || !training_counts(topology, other)) continue;
-    const auto kept = kept_by(topology, other, parameters);
+    if (shared.other > index || !keeps_states(other)) continue;
+    const auto counts = training_counts(topology, other);
+    if (!counts) continue;
+    const auto kept = kept_by(topology, other, *counts, parameters);
     for (const auto gpu : shared.gpus) most = std::max(most, sums[gpu] += kept.states + kept.activations);
     which.push_back(name_of(all, shared.other));
   }
@@ -236,14 +246,15 @@ Diagnostics training_memory(const Topology& topology, const std::vector<Workload
                             const ParameterSet& parameters) {
   const auto& workload = all[index];
   if (!workload.training) return {};
-  if (const auto counts = training_counts(topology, workload); !counts) return counts.error();
-  const auto gpus = training_gpus(topology, workload);
+  const auto counts = training_counts(topology, workload);
+  if (!counts) return counts.error();
+  const auto gpus = gpus_of_largest(topology, workload, *counts);
   if (!gpus) return {};  // said by others
   const auto memory = least_memory(topology, parameters, *gpus);
   if (!memory) return {};
   if (is_layer(workload)) return layer_memory(workload, *memory);
   if (!keeps_states(workload)) return {};
-  const auto kept = kept_by(topology, workload, parameters);
+  const auto kept = kept_by(topology, workload, *counts, parameters);
   const double own = kept.states + kept.activations;
   if (own > memory->bytes)
     return {make_error_at(

@@ -121,13 +121,18 @@ std::string quantity(double value, Dimension dimension) {
   return fmt::format("{:.6g}", value);
 }
 
-using Keys = std::vector<const ParameterKey*>;
+struct LayerKey {
+  const ParameterKey* key;
+  std::string_view start;  ///< of the pattern, up to its first part: most keys differ from a name here
+};
+using Keys = std::vector<LayerKey>;
 
 const std::map<std::string_view, Keys>& by_layer() {
   static const auto layers = [] {
     std::map<std::string_view, Keys> out;
     for (const auto& key : parameter_keys())
-      out[key.pattern.substr(0, key.pattern.find_first_of(".["))].push_back(&key);
+      out[key.pattern.substr(0, key.pattern.find_first_of(".["))].push_back(
+          {&key, key.pattern.substr(0, key.pattern.find_first_of("{["))});
     return out;
   }();
   return layers;
@@ -147,8 +152,9 @@ std::span<const ParameterKey> parameter_keys() {
 const ParameterKey* key_of(std::string_view name) {
   const auto keys = by_layer().find(name.substr(0, name.find('.')));
   if (keys == by_layer().end()) return nullptr;
-  const auto found = std::ranges::find_if(keys->second, [&](const auto* key) { return matches(key->pattern, name); });
-  return found == keys->second.end() ? nullptr : *found;
+  const auto found = std::ranges::find_if(
+      keys->second, [&](const auto& one) { return name.starts_with(one.start) && matches(one.key->pattern, name); });
+  return found == keys->second.end() ? nullptr : found->key;
 }
 
 std::string_view words_of_part(std::string_view part) {

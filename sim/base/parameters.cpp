@@ -41,6 +41,22 @@ const Parameter* ParameterSet::find(std::string_view name) const {
   return &it->second;
 }
 
+const Parameter* ParameterSet::find(std::string_view type, std::string_view field) const {
+  std::string name;
+  name.reserve(type.size() + 1 + field.size());
+  return find(name.append(type).append(1, '.').append(field));
+}
+
+double ParameterSet::value_or(std::string_view name, double otherwise) const {
+  const auto* parameter = find(name);
+  return parameter == nullptr ? otherwise : parameter->value;
+}
+
+double ParameterSet::value_or(std::string_view type, std::string_view field, double otherwise) const {
+  const auto* parameter = find(type, field);
+  return parameter == nullptr ? otherwise : parameter->value;
+}
+
 const Parameter& ParameterSet::at(std::string_view name) const {
   const auto* parameter = find(name);
   FABRICAST_ASSERT(parameter != nullptr, "parameter '{}' does not exist", name);

@@ -31,11 +31,6 @@ class TopologyRules {
   }
 
  private:
-  [[nodiscard]] double value(const std::string& type, const char* field, double fallback) const {
-    const auto* parameter = parameters_.find(fmt::format("{}.{}", type, field));
-    return parameter == nullptr ? fallback : parameter->value;
-  }
-
   void warn(const SourceLocation& where, std::string message, std::string fix) {
     found_.push_back(make_warning_at(where, std::move(message), std::move(fix)));
   }
@@ -71,8 +66,9 @@ class TopologyRules {
            "reseat the card, check the riser and the BIOS link speed");
     }
     if (device.type.empty() || device.pcie.generation == 0) return;
-    const int own_generation = static_cast<int>(value(device.type, "pcie_generation", device.pcie.generation));
-    const int own_width = static_cast<int>(value(device.type, "pcie_width", device.pcie.width));
+    const int own_generation =
+        static_cast<int>(parameters_.value_or(device.type, "pcie_generation", device.pcie.generation));
+    const int own_width = static_cast<int>(parameters_.value_or(device.type, "pcie_width", device.pcie.width));
     if (device.in_trained_below_slot || (device.pcie.generation >= own_generation && device.pcie.width >= own_width))
       return;
     warn(place(group, device),
@@ -119,7 +115,7 @@ class TopologyRules {
     });
     const auto where = spec == group.host.devices.end() ? group.location : place(group, *spec);
     const auto short_name = spec == group.host.devices.end() ? device.name : spec->name;
-    const double rate = value(device.type, "rate", 0);  // one port is cabled
+    const double rate = parameters_.value_or(device.type, "rate", 0);  // one port is cabled
     if (rate <= 0)
       warn(where, fmt::format("HCA '{}' ({}) has a port rate of zero", short_name, device.type),
            "give its type a `rate`");
@@ -134,7 +130,7 @@ class TopologyRules {
     }
     const auto& fabric = topology_.spec().fabric;
     if (fabric.kind == FabricKind::none && fabric.cables.empty()) return;
-    const double mtu = value(device.type, "mtu", 4096);
+    const double mtu = parameters_.value_or(device.type, "mtu", 4096);
     if (fabric.mtu && mtu < *fabric.mtu)
       warn(where,
            fmt::format("HCA '{}' takes packets of {:.0f} B, the fabric is set to {} B", short_name, mtu, *fabric.mtu),
@@ -199,12 +195,12 @@ class TopologyRules {
   void check_fabric() {
     const auto& fabric = topology_.spec().fabric;
     check_oversubscription();
-    const double port = value(fabric.switch_type, "rate", 0);
+    const double port = parameters_.value_or(fabric.switch_type, "rate", 0);
     double fastest = 0;
     std::string type;
     for (const auto& group : topology_.spec().hosts) {
       for (const auto& device : group.host.devices) {
-        const double rate = device.kind == DeviceKind::hca ? value(device.type, "rate", 0) : 0;
+        const double rate = device.kind == DeviceKind::hca ? parameters_.value_or(device.type, "rate", 0) : 0;
         if (rate > fastest) {
           fastest = rate;
           type = device.type;

@@ -45,7 +45,7 @@ void check_profile_sums(const VirtualHost& host, std::vector<Finding>& found) {
                                    profile->max_instances),
                        "take a smaller profile, or fewer VMs per host", k_vgpu_guide});
   }
-  const double memory = host.value(host.gpu_type(), "memory", 0) / 1073741824.0;
+  const double memory = host.parameters.value_or(host.gpu_type(), "memory", 0) / 1073741824.0;
   if (guest.profiles.size() > 1 && framebuffers > 1.01 * memory)
     found.push_back(
         {Severity::error, "profile",

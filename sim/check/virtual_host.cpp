@@ -13,11 +13,6 @@ namespace fabricast {
 
 namespace check {
 
-double VirtualHost::value(const std::string& type, const char* field, double fallback) const {
-  const auto* parameter = parameters.find(fmt::format("{}.{}", type, field));
-  return parameter == nullptr ? fallback : parameter->value;
-}
-
 std::string VirtualHost::protocol(const std::string& type) const {
   if (types == nullptr) return {};
   const auto found = std::ranges::find(*types, type, &DeviceType::name);
@@ -48,7 +43,9 @@ bool VirtualHost::has_nvlink() const {
   return all.size() > 1;
 }
 
-int VirtualHost::compute_capability() const { return static_cast<int>(value(gpu_type(), "compute_capability", 70)); }
+int VirtualHost::compute_capability() const {
+  return static_cast<int>(parameters.value_or(gpu_type(), "compute_capability", 70));
+}
 
 Diagnostic report(const VirtualHost& host, const Finding& finding) {
   const auto vm = host.guest.vm_name.empty() ? std::string() : fmt::format(", VM '{}'", host.guest.vm_name);

@@ -22,7 +22,6 @@ struct VirtualHost {
   /// infiniband, ethernet, ...; empty when nobody says.
   [[nodiscard]] std::string protocol(const std::string& type) const;
 
-  [[nodiscard]] double value(const std::string& type, const char* field, double fallback) const;
   [[nodiscard]] std::vector<DeviceId> gpus() const { return topology.devices(DeviceKind::gpu, host); }
   [[nodiscard]] std::vector<DeviceId> hcas() const { return topology.devices(DeviceKind::hca, host); }
   [[nodiscard]] std::string gpu_type() const;

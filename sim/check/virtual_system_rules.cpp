@@ -40,7 +40,7 @@ void check_memory(const VirtualHost& host, std::vector<Finding>& found) {
 void check_remote(const VirtualHost& host, std::vector<Finding>& found) {
   const auto& guest = host.guest;
   if (guest.gpu != GpuMode::remote || host.gpus().empty() || !guest.vm_name.empty()) return;
-  const double whole = host.value(host.gpu_type(), "memory", 0);
+  const double whole = host.parameters.value_or(host.gpu_type(), "memory", 0);
   const double limit = guest.gpu_memory ? static_cast<double>(guest.gpu_memory->value) : whole * guest.gpu_share;
   const auto shown = [](double bytes) { return to_string(Bytes{static_cast<std::int64_t>(bytes)}); };
   if (limit > whole)
@@ -56,7 +56,7 @@ void check_remote(const VirtualHost& host, std::vector<Finding>& found) {
 void check_processors(const VirtualHost& host, std::vector<Finding>& found) {
   const auto& guest = host.guest;
   if (!guest.vcpus || !guest.vm_name.empty()) return;
-  const double cores = host.group.host.num_sockets * host.value(host.group.host.processor, "cores", 1e9);
+  const double cores = host.group.host.num_sockets * host.parameters.value_or(host.group.host.processor, "cores", 1e9);
   const double wanted = static_cast<double>(guest.vms_per_host) * *guest.vcpus;
   if (wanted <= cores) return;
   const bool is_high = guest.latency_sensitivity == LatencySensitivity::high;

@@ -202,7 +202,7 @@ class AdapterRules : VmRules {
       add(Severity::error, "devices",
           fmt::format("PVRDMA over {} ({}), whose ports are InfiniBand", nic.name, nic.type),
           "set the ports to Ethernet (LINK_TYPE_P1=2) on an Ethernet switch, or use sr-iov", k_networking_guide);
-    } else if (host_.value(nic.type, "rdma", 1) == 0) {
+    } else if (host_.parameters.value_or(nic.type, "rdma", 1) == 0) {
       add(Severity::warning, "devices",
           fmt::format("{} ({}) has no RDMA: PVRDMA falls back to TCP by itself, and is slower", nic.name, nic.type),
           "take a RoCE adapter where RDMA is wanted", "vSphere networking guide 6.5 p. 164");
@@ -210,7 +210,7 @@ class AdapterRules : VmRules {
   }
 
   void check_size(const HeldNic& nic) {
-    const double port = host_.value(nic.type, "rate", 0);
+    const double port = host_.parameters.value_or(nic.type, "rate", 0);
     const auto held = std::ranges::find(guest().devices, nic.name, &VmDevice::device);
     const auto limit = held == guest().devices.end() ? guest().rate_limit : held->rate_limit;
     if (port <= 0 || !limit || limit->bytes_per_s < port) return;

@@ -122,8 +122,7 @@ class ClusterRules {
   /// Hosts with plain Ethernet adapters are no peers of RDMA.
   [[nodiscard]] bool has_rdma(int host) const {
     return std::ranges::any_of(topology_.devices(DeviceKind::hca, host), [&](DeviceId hca) {
-      const auto* rdma = parameters_.find(topology_.device(hca).type + ".rdma");
-      return rdma == nullptr || rdma->value != 0;
+      return parameters_.value_or(topology_.device(hca).type, "rdma", 1) != 0;
     });
   }
 

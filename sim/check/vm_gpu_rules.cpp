@@ -84,7 +84,7 @@ class GpuRules : VmRules {
 
   /// ESXi's release, of time-sliced and MIG-backed vGPUs.
   void check_host_release(const HeldGpu& gpu) {
-    const int capability = static_cast<int>(host_.value(gpu.type, "compute_capability", 70));
+    const int capability = static_cast<int>(host_.parameters.value_or(gpu.type, "compute_capability", 70));
     const auto* sr_iov = cell(host_, "esxi_sr_iov_vgpu_first");
     const auto* first = of(gpu, "esxi_vgpu_first");
     const bool is_known = first != nullptr && severity_of(*first) == Severity::error;

@@ -117,7 +117,7 @@ class MachineRules : VmRules {
     std::map<std::string, int> cards;
     for (const auto& gpu : vms_[vm_].gpus) {
       if (gpu.mode != GpuMode::passthrough) continue;
-      const double bar = host_.value(gpu.type, "bar1", 0);
+      const double bar = host_.parameters.value_or(gpu.type, "bar1", 0);
       bars += bar;
       ++cards[gpu.type];
       if (bar > largest) type = gpu.type;
@@ -144,7 +144,7 @@ class MachineRules : VmRules {
     if (!guest().uses_64bit_mmio) {
       add(Severity::error, "mmio",
           fmt::format("GPU {} maps {}, the VM has no 64-bit MMIO space", type,
-                      to_string(Bytes{static_cast<std::int64_t>(host_.value(type, "bar1", 0))})),
+                      to_string(Bytes{static_cast<std::int64_t>(host_.parameters.value_or(type, "bar1", 0))})),
           "set pciPassthru.use64bitMMIO (mmio: {use_64bit: on})", k_gpu_guide);
     } else if (guest().mmio_size && *guest().mmio_size < needed) {
       add(Severity::error, "mmio",
@@ -161,7 +161,7 @@ class MachineRules : VmRules {
     double bars = 0;
     std::string type;
     for (const auto& gpu : vms_[vm_].gpus) {
-      const double bar = host_.value(gpu.type, "bar1", 0);
+      const double bar = host_.parameters.value_or(gpu.type, "bar1", 0);
       if ((gpu.mode != GpuMode::vgpu && gpu.mode != GpuMode::mig) || bar < k_large_vgpu_bar) continue;
       bars += bar;
       type = gpu.type;
@@ -234,7 +234,7 @@ class MachineRules : VmRules {
     for (const auto& held : guest().devices) {
       if (held.remote.empty()) continue;
       const auto gpu = std::ranges::find(vms_[vm_].gpus, held.device, &HeldGpu::name);
-      const double whole = gpu == vms_[vm_].gpus.end() ? 0 : host_.value(gpu->type, "memory", 0);
+      const double whole = gpu == vms_[vm_].gpus.end() ? 0 : host_.parameters.value_or(gpu->type, "memory", 0);
       const double wanted = held.memory ? static_cast<double>(held.memory->value) : whole * held.share;
       if (wanted > whole)
         add(Severity::error, "devices",
@@ -291,7 +291,8 @@ class MachineRules : VmRules {
   /// VMs described one by one; `vms_per_host` has its own rule.
   void check_cores() {
     if (!is_described()) return;
-    const double cores = host_.group.host.num_sockets * host_.value(host_.group.host.processor, "cores", 1e9);
+    const double cores =
+        host_.group.host.num_sockets * host_.parameters.value_or(host_.group.host.processor, "cores", 1e9);
     double wanted = 0;
     double exclusive = 0;
     for (vm_ = 0; vm_ < vms_.size(); ++vm_) {

@@ -141,11 +141,11 @@ class ProfileRules : VmRules {
     }
     const auto& last = holders.back();
     const auto& guest = *vms_[last.vm].settings;
-    const double capability = host_.value(last.gpu.type, "compute_capability", 70);
+    const double capability = host_.parameters.value_or(last.gpu.type, "compute_capability", 70);
     const models::CardRules rules{unlike_sizes_bar(guest, capability, host_.parameters) == nullptr,
                                   unlike_series_bar(guest, host_.parameters) == nullptr,
                                   guest.scheduler == SharePolicy::fixed_share};
-    const double whole = host_.value(last.gpu.type, "memory", 0) / 1073741824.0;
+    const double whole = host_.parameters.value_or(last.gpu.type, "memory", 0) / 1073741824.0;
     for (const auto& fault : models::card_faults(profiles, whole, rules, host_.parameters))
       report_time_sliced(fault, name, last, profiles);
   }
@@ -172,7 +172,7 @@ class ProfileRules : VmRules {
                       to_string(guest.version)),
           "take one series for all VMs, or a later release", first.source);
     } else if (fault.kind == Fault::unlike_sizes) {
-      const double capability = host_.value(last.gpu.type, "compute_capability", 70);
+      const double capability = host_.parameters.value_or(last.gpu.type, "compute_capability", 70);
       add(last.vm, Severity::error, key,
           fmt::format(
               "vGPUs of {} sizes on one {} ({}): all have one size before ESXi 8.0 U3 with vGPU 17, and before Volta",
@@ -187,7 +187,7 @@ class ProfileRules : VmRules {
       for (const auto& one : profiles) memory += one.framebuffer_gb;
       add(last.vm, Severity::error, key,
           fmt::format("profiles of {:g} GB together on {} with {:g} GB", memory, name,
-                      host_.value(last.gpu.type, "memory", 0) / 1073741824.0),
+                      host_.parameters.value_or(last.gpu.type, "memory", 0) / 1073741824.0),
           "take smaller profiles", k_vgpu_guide);
     } else {
       add(last.vm, Severity::error, key,

@@ -207,10 +207,7 @@ class TopologyReader {
       return true;
     };
     if (spec.pcie.generation > 0 && refuse("slot", spec.pcie.generation, spec.pcie.width)) return;
-    const auto known = [&](const char* field) {
-      const auto* value = out_.device_parameters.find(fmt::format("{}.{}", spec.type, field));
-      return value == nullptr ? 1e9 : value->value;
-    };
+    const auto known = [&](const char* field) { return out_.device_parameters.value_or(spec.type, field, 1e9); };
     if (!spec.type.empty()) refuse("card", known("pcie_generation"), known("pcie_width"));
   }
 

@@ -115,13 +115,13 @@ void add_counts(const Row& row, const std::string& kind, const std::string& way,
                                  doublings_above(parameters, "model.fitted_hosts." + kind, num_hosts));
   if (counts > 0)
     out.in.push_back(fmt::format("more than the {:.0f} ranks on {:.0f} hosts that the logs of the fit had",
-                                 value_or(parameters, "model.fitted_ranks." + kind, 0),
-                                 value_or(parameters, "model.fitted_hosts." + kind, 0)));
+                                 parameters.value_or("model.fitted_ranks." + kind, 0),
+                                 parameters.value_or("model.fitted_hosts." + kind, 0)));
   out.doublings = std::max(out.doublings, counts);
   if (is_step) return;
   const auto size = static_cast<double>(row.size.value);
   double sizes = doublings_above(parameters, "model.fitted_size_high." + kind + "." + way, size);
-  const double low = value_or(parameters, "model.fitted_size_low." + kind + "." + way, 0);
+  const double low = parameters.value_or("model.fitted_size_low." + kind + "." + way, 0);
   if (size < low) sizes = std::log2(low / std::max(1.0, size));
   if (sizes > 0) out.in.emplace_back("sizes beyond those of the logs that the parameters were fitted to");
   out.doublings += k_size_weight * sizes;
@@ -130,7 +130,7 @@ void add_counts(const Row& row, const std::string& kind, const std::string& way,
 void add_unseen(const Row& row, const std::string& kind, const ParameterSet& parameters, Acquaintance& out) {
   for (const auto& [parameter, share] : shares_of(row)) {
     if (!parameters.contains(parameter)) continue;
-    const double seen = value_or(parameters, "model.fitted_share." + kind + "." + parameter, 0);
+    const double seen = parameters.value_or("model.fitted_share." + kind + "." + parameter, 0);
     if (share > seen) out.unseen.push_back({share - seen, seen});
   }
   if (out.unseen_share() > k_foreign_share)
@@ -172,7 +172,7 @@ Acquaintance of_step(const Row& row, const Kind& kind, int num_ranks, int num_ho
   }
   const auto name = known->name();
   out.is_of_kind = true;
-  out.has_exchanged = is_whole && value_or(parameters, std::string(k_ranks) + name, 0) > 1;
+  out.has_exchanged = is_whole && parameters.value_or(std::string(k_ranks) + name, 0) > 1;
   add_counts(row, name, kind.way, num_ranks, num_hosts, parameters, true, out);
   return out;
 }
@@ -213,11 +213,6 @@ bool has_record(const ParameterSet& parameters) {
   return it != parameters.all().end() && it->first.starts_with(k_ranks);
 }
 
-double value_or(const ParameterSet& parameters, const std::string& name, double otherwise) {
-  const auto* parameter = parameters.find(name);
-  return parameter == nullptr ? otherwise : parameter->value;
-}
-
 double doublings_above(const ParameterSet& parameters, const std::string& name, double value) {
   const auto* largest = parameters.find(name);
   if (largest == nullptr || largest->value <= 0 || value <= largest->value) return 0;
@@ -236,7 +231,7 @@ Acquaintance acquaintance(const Row& row, const Kind& kind, int num_ranks, int n
     return out;
   }
   out.is_of_kind = true;
-  out.has_exchanged = value_or(parameters, std::string(k_ranks) + name, 0) > 1;
+  out.has_exchanged = parameters.value_or(std::string(k_ranks) + name, 0) > 1;
   add_counts(row, name, kind.way, num_ranks, num_hosts, parameters, false, out);
   add_unseen(row, name, parameters, out);
   return out;

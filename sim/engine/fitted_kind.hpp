@@ -65,9 +65,6 @@ bool has_record(const ParameterSet& parameters);
 Acquaintance acquaintance(const Row& row, const Kind& kind, int num_ranks, int num_hosts,
                           const ParameterSet& parameters, bool is_step = false);
 
-/// The value of a parameter, or `otherwise` where there is none.
-double value_or(const ParameterSet& parameters, const std::string& name, double otherwise);
-
 /// Doublings by which `value` is above the parameter's; 0 when it is not, or the parameter does not exist.
 double doublings_above(const ParameterSet& parameters, const std::string& name, double value);
 

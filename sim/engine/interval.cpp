@@ -94,8 +94,8 @@ Interval around(double time, double below, double above) {
 Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside, double between) {
   const double time = row.time.seconds();
   const auto sides = of_parameters(row, parameters, true);
-  const double own = time * std::hypot(value_or(parameters, "model.relative_error", 0),
-                                       value_or(parameters, "model.extrapolation_error", 0) * outside.doublings);
+  const double own = time * std::hypot(parameters.value_or("model.relative_error", 0),
+                                       parameters.value_or("model.extrapolation_error", 0) * outside.doublings);
   // Systems differ by factors: as many are 1 + b times as fast as are 1 + b times as slow.
   return around(time, std::hypot(sides.below, own, time * between / (1 + between)),
                 std::hypot(sides.above, own, time * between));
@@ -112,9 +112,9 @@ double own_error(const Acquaintance& known, double wide, double narrow, double p
 Interval interval(const Row& row, const ParameterSet& parameters, const Acquaintance& known, double between) {
   const double time = row.time.seconds();
   const auto sides = of_parameters(row, parameters, known.in.empty());
-  const double narrow = value_or(parameters, "model.fitted_error", 0);
-  const double further = value_or(parameters, "model.extrapolation_error", 0);
-  const double model = value_or(parameters, "model.relative_error", 0);
+  const double narrow = parameters.value_or("model.fitted_error", 0);
+  const double further = parameters.value_or("model.extrapolation_error", 0);
+  const double model = parameters.value_or("model.relative_error", 0);
   // One GPU's steps say nothing of exchanges: these scatter as on any system.
   const double kept = known.is_of_kind && !known.has_exchanged ? between : 0;
   const double seen = between - kept;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/packet_demand.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -29,15 +27,11 @@ void for_each_flow(const Topology& topology, const std::vector<Job>& jobs, const
 
 double payload_rate(const Topology& topology, const ParameterSet& parameters, DeviceId hca) {
   const auto type = topology.device(hca).type;
-  const auto value = [&](const char* field, double fallback) {
-    const auto* found = parameters.find(fmt::format("{}.{}", type, field));
-    return found == nullptr ? fallback : found->value;
-  };
   const double payload = packet_payload(topology.spec().fabric, parameters, type);
   const double mtu = payload > 0 ? payload : 4096;
   const auto ups = topology.uplinks(hca);
   const double rate = ups.empty() ? 0 : topology.link_bandwidth(ups.front()).bytes_per_s;
-  return rate * mtu / (mtu + value("packet_header", 30));
+  return rate * mtu / (mtu + parameters.value_or(type, "packet_header", 30));
 }
 
 bool is_on_fabric(const Topology& topology, const Flow& flow) {

@@ -66,11 +66,6 @@ class FabricMaker {
     return switch_config(own, Bandwidth{fastest_});
   }
 
-  [[nodiscard]] double value(const std::string& type, const char* field, double fallback) const {
-    const auto* parameter = input_.parameters.find(fmt::format("{}.{}", type, field));
-    return parameter == nullptr ? fallback : parameter->value;
-  }
-
   void add_switch(const Device& device) {
     auto& configs = out_.network.switch_configs;
     const auto [it, is_new] = config_of_switch_.try_emplace({device.type, device.forwarding_latency.ps},
@@ -115,8 +110,8 @@ class FabricMaker {
       const double payload = packet_payload(topology.spec().fabric, input_.parameters, type);
       if (payload > 0) transport.mtu = {std::llround(payload)};
       // The catalogue counts all bytes around the payload, gaps included.
-      const auto around = std::llround(
-          value(type, "packet_header", static_cast<double>(transport.header.value + transport.wire_gap.value)));
+      const auto around = std::llround(input_.parameters.value_or(
+          type, "packet_header", static_cast<double>(transport.header.value + transport.wire_gap.value)));
       transport.wire_gap = {std::min<std::int64_t>(around, transport.wire_gap.value)};
       transport.header = {around - transport.wire_gap.value};
     }

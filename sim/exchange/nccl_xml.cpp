@@ -132,10 +132,6 @@ class Writer {
   [[nodiscard]] const char* adapter_class(const std::string& type) const {
     return topology_.attribute(type, "protocol") == "infiniband" ? "0x020700" : "0x020000";
   }
-  [[nodiscard]] double value(const std::string& type, const char* field, double otherwise) const {
-    const auto* found = parameters_.find(type + "." + field);
-    return found == nullptr ? otherwise : found->value;
-  }
 
   void add_below(const std::string& parent, int indent, std::string& out) {
     for (const auto& device : spec_.devices) {
@@ -146,8 +142,8 @@ class Writer {
                               : device.kind == DeviceKind::gpu ? gpu_class()
                                                                : adapter_class(device.type);
       int generation = device.pcie.generation, width = device.pcie.width;
-      if (generation == 0) generation = static_cast<int>(value(device.type, "pcie_generation", 4));
-      if (width == 0) width = static_cast<int>(value(device.type, "pcie_width", 16));
+      if (generation == 0) generation = static_cast<int>(parameters_.value_or(device.type, "pcie_generation", 4));
+      if (width == 0) width = static_cast<int>(parameters_.value_or(device.type, "pcie_width", 16));
       out += fmt::format("{}<pci busid=\"{}\" class=\"{}\" {} link_speed=\"{}\" link_width=\"{}\">\n", pad,
                          addresses_[device.name], pci_class, pci_numbers(device.type, device.kind),
                          speed_text(generation), width);
@@ -160,7 +156,7 @@ class Writer {
 
   void add_gpu(const DeviceSpec& device, const std::string& pad, std::string& out) {
     const int number = number_of(device.name, DeviceKind::gpu);
-    const int capability = static_cast<int>(value(device.type, "compute_capability", 80));
+    const int capability = static_cast<int>(parameters_.value_or(device.type, "compute_capability", 80));
     out += fmt::format("{}  <gpu dev=\"{}\" sm=\"{}\"{} rank=\"{}\" gdr=\"1\">\n", pad, number, capability,
                        is_amd_ ? gcn_attribute(topology_.attribute(device.type, "architecture")) : "", number);
     for (const auto& link : spec_.nvlinks) {
@@ -183,7 +179,7 @@ class Writer {
 
   void add_nic(const DeviceSpec& device, const std::string& pad, std::string& out) {
     const int number = number_of(device.name, DeviceKind::hca);
-    const double rate = value(device.type, "rate", 0) * 8 / 1e6;
+    const double rate = parameters_.value_or(device.type, "rate", 0) * 8 / 1e6;
     out += fmt::format(
         "{0}  <nic>\n{0}    <net name=\"{3}{1}\" dev=\"{1}\" speed=\"{2:.0f}\" port=\"1\" latency=\"0.000000\" "
         "guid=\"0x{1:x}\" maxconn=\"131072\" gdr=\"1\"/>\n{0}  </nic>\n",

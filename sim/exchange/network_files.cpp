@@ -263,10 +263,7 @@ Result<std::string> simgrid_platform(const Topology& topology, const ParameterSe
     const auto hca = topology.kind(one.from) == DeviceKind::hca ? one.from
                      : topology.kind(one.to) == DeviceKind::hca ? one.to
                                                                 : DeviceId{};
-    if (hca.value >= 0) {
-      const auto* own = parameters.find(topology.device(hca).type + ".latency");
-      if (own != nullptr) latency += own->value / 2;
-    }
+    if (hca.value >= 0) latency += parameters.value_or(topology.device(hca).type, "latency", 0) / 2;
     auto& both = sum[key];
     both.first += one.bandwidth.bytes_per_s;
     both.second = std::max(both.second, latency);

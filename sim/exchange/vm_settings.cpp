@@ -63,10 +63,7 @@ class VmSettings {
     return out;
   }
 
-  [[nodiscard]] double bar(const std::string& type) const {
-    const auto* found = parameters_.find(type + ".bar1");
-    return found == nullptr ? 0 : found->value;
-  }
+  [[nodiscard]] double bar(const std::string& type) const { return parameters_.value_or(type, "bar1", 0); }
 
   static bool is_written(const Virtualization& vm, const char* key) { return vm.locations.contains(key); }
 

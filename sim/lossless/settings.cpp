@@ -34,7 +34,7 @@ class Resolver {
   /// The value of `field` that counts when the topology gives none.
   [[nodiscard]] double value(const char* field) const {
     for (const auto& owner : owners_) {
-      if (const auto* found = parameters_.find(fmt::format("{}.{}", owner, field))) return found->value;
+      if (const auto* found = parameters_.find(owner, field)) return found->value;
     }
     return parameters_.number(fmt::format("lossless.{}", field));
   }
@@ -63,8 +63,7 @@ class Resolver {
     return {};
   }
   [[nodiscard]] bool has_own(const char* field) const {
-    return std::ranges::any_of(
-        owners_, [&](const auto& owner) { return parameters_.find(fmt::format("{}.{}", owner, field)) != nullptr; });
+    return std::ranges::any_of(owners_, [&](const auto& owner) { return parameters_.find(owner, field) != nullptr; });
   }
 
   /// The switch's operating system where alpha depends on it: the one given, else the first the ASIC has a value for.

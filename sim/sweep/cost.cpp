@@ -103,10 +103,7 @@ class Biller {
     for (const auto& entry : hosts.hcas) add("hca", entry.first, static_cast<double>(entry.second) * hosts.count);
   }
 
-  [[nodiscard]] double board_watts(const std::string& gpu) const {
-    const auto* watts = parameters_.find(gpu + ".tdp_watts");
-    return watts == nullptr ? 0 : watts->value;
-  }
+  [[nodiscard]] double board_watts(const std::string& gpu) const { return parameters_.value_or(gpu, "tdp_watts", 0); }
 
   void add_licences(const Parts::Hosts& hosts) {
     for (const auto& licence : model_.licences) {
@@ -233,10 +230,8 @@ Bill bill_of(const Parts& parts, const CostModel* model, const ParameterSet& par
   if (model != nullptr) return Biller(parts, *model, parameters).make();
   Bill bill;
   for (const auto& hosts : parts.hosts) {
-    for (const auto& entry : hosts.gpus) {
-      const auto* watts = parameters.find(entry.first + ".tdp_watts");
-      if (watts != nullptr) bill.watts += watts->value * entry.second * hosts.count;
-    }
+    for (const auto& entry : hosts.gpus)
+      bill.watts += parameters.value_or(entry.first, "tdp_watts", 0) * entry.second * hosts.count;
   }
   return bill;
 }

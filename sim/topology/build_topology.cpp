@@ -129,6 +129,12 @@ class Builder {
     if (!impl_.spec.fabric.hop_latency) values_.required_duration(type, "latency", where);
   }
 
+  void set_node(int device, int node) {
+    const auto index = static_cast<std::size_t>(device);
+    if (index >= impl_.node_of_hca.size()) impl_.node_of_hca.resize(index + 1, -1);
+    impl_.node_of_hca[index] = node;
+  }
+
   std::vector<topology::HcaPort> number_hcas() {
     std::vector<topology::HcaPort> ports;
     for (std::size_t m = 0; m < impl_.machines.size(); ++m) {
@@ -139,7 +145,7 @@ class Builder {
         const int node = static_cast<int>(impl_.hcas.size());
         for (int h = machine.first_host;
              h < static_cast<int>(impl_.hosts.size()) && impl_.first_of(h) == machine.first_host; ++h)
-          impl_.node_of_hca[impl_.hosts[static_cast<std::size_t>(h)].first_device + device.id.value] = node;
+          set_node(impl_.hosts[static_cast<std::size_t>(h)].first_device + device.id.value, node);
         impl_.hcas.push_back(
             {impl_.hosts[static_cast<std::size_t>(machine.first_host)].first_device + device.id.value});
         ports.push_back({fmt::format("{}.{}", machine.name, device.name), device.type, static_cast<int>(m), ordinal++});

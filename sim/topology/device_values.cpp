@@ -52,8 +52,13 @@ bool DeviceValues::check_type(const std::string& type, std::string_view kind, co
 }
 
 std::optional<double> DeviceValues::find(std::string_view type, std::string_view field) const {
-  const auto* parameter = parameters_.find(fmt::format("{}.{}", type, field));
-  return parameter == nullptr ? std::nullopt : std::optional(parameter->value);
+  auto of_type = known_.find(type);
+  if (of_type == known_.end()) of_type = known_.try_emplace(std::string(type)).first;
+  const auto known = of_type->second.find(field);
+  if (known != of_type->second.end()) return known->second;
+  const auto* parameter = parameters_.find(type, field);
+  const auto value = parameter == nullptr ? std::nullopt : std::optional(parameter->value);
+  return of_type->second.try_emplace(std::string(field), value).first->second;
 }
 
 double DeviceValues::value_or(std::string_view type, std::string_view field, double fallback) const {

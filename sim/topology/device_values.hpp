@@ -3,6 +3,7 @@
 // for unknown types and missing or absurd values. Each fault of a type is reported once, at its first use.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,8 +15,6 @@
 #include "fabricast/topology.hpp"
 
 namespace fabricast::topology {
-
-/// An error at a place of the input, with an optional note.
 
 /// "did you mean 'x'?" or nothing.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
@@ -51,6 +50,8 @@ class DeviceValues {
   const std::vector<DeviceType>& types_;
   Diagnostics& diagnostics_;
   std::set<std::string> reported_;
+  /// Types and fields are few, cables and switches that ask for them many.
+  mutable std::map<std::string, std::map<std::string, std::optional<double>, std::less<>>, std::less<>> known_;
 };
 
 }  // namespace fabricast::topology

@@ -148,6 +148,7 @@ void check_ports(const Fabric& fabric, const std::vector<HcaPort>& hcas, DeviceV
   std::vector<std::map<int, int>> by_split(fabric.switches.size());
   std::vector<int> cables(fabric.switches.size(), 0);
   for (const auto& cable : fabric.cables) {
+    const double rate = rate_of(cable, fabric, hcas, values);
     for (const int end : {cable.a, cable.b}) {
       const auto index = static_cast<std::size_t>(end);
       if (index < num_hcas) {
@@ -156,7 +157,7 @@ void check_ports(const Fabric& fabric, const std::vector<HcaPort>& hcas, DeviceV
       }
       const auto& type = fabric.switches[index - num_hcas].type;
       ++cables[index - num_hcas];
-      ++by_split[index - num_hcas][cables_per_port(values, type, rate_of(cable, fabric, hcas, values))];
+      ++by_split[index - num_hcas][cables_per_port(values, type, rate)];
     }
   }
   check_hca_ports(at_hcas, fabric, hcas, values);

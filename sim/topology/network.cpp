@@ -13,7 +13,7 @@ namespace fabricast::topology {
 namespace {
 
 constexpr std::size_t k_max_distances = 128U << 20U;  // entries kept before they are found anew: 256 MiB
-constexpr std::size_t k_max_steps = 2U << 20U;        // the same: 80 MiB
+constexpr std::uint64_t k_max_steps = 1U << 19U;      // the same: 8 MiB, all of 512 switches
 
 /// splitmix64: spreads flow numbers evenly over equal-cost links, the same on every machine.
 std::uint64_t mixed(std::uint64_t x) {
@@ -280,16 +280,19 @@ Network::Step Network::step_of(Edges edges) {
 }
 
 const Network::Step& Network::next_step(int at, int to, bool has_descended) const {
+  const auto num_switches = static_cast<std::uint64_t>(plan_.num_switches);
+  const auto from = static_cast<std::uint64_t>(at - plan_.num_hcas);
   const auto key =
-      (static_cast<std::uint64_t>(at) << 33) | (static_cast<std::uint64_t>(to) << 1) | (has_descended ? 1U : 0U);
-  const auto known = known_steps_.find(key);
-  if (known != known_steps_.end()) return *known->second;
-  if (known_steps_.size() >= k_max_steps) known_steps_.clear();
+      2 * (from * num_switches + static_cast<std::uint64_t>(to - plan_.num_hcas)) + (has_descended ? 1 : 0);
+  if (known_steps_.empty()) known_steps_.resize(std::min(k_max_steps, 2 * num_switches * num_switches));
+  auto& known = known_steps_[key % known_steps_.size()];
+  if (known.key == key) return *known.step;
   auto edges = next_edges(at, to, has_descended);
   auto& own = steps_[static_cast<std::size_t>(at - plan_.num_hcas)];
   auto same = std::ranges::find(own, edges, &Step::all);
   if (same == own.end()) same = own.insert(own.end(), step_of(std::move(edges)));
-  return *known_steps_.emplace(key, &*same).first->second;
+  known = {key, &*same};
+  return *same;
 }
 
 std::optional<int> Network::common_start(int hca) const {
@@ -305,7 +308,10 @@ std::vector<LinkId> Network::route(int from, int to, std::uint64_t flow) const {
   const auto ends = nearest_ends(from, to);
   if (ends.empty()) return {};
   const auto& end = ends.size() == 1 ? ends.front() : ends[chooser.below(ends.size())];
-  std::vector<LinkId> links{{end.out.link}};
+  constexpr std::size_t usual_length = 6;  // three tiers
+  std::vector<LinkId> links;
+  links.reserve(usual_length);
+  links.push_back({end.out.link});
   bool has_descended = false;
   for (int at = end.out.to; at != end.in.to;) {
     const auto edge = chooser.among(next_step(at, end.in.to, has_descended));

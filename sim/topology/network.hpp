@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -127,7 +126,11 @@ class Network {
   /// down.
   mutable std::map<int, std::vector<std::uint16_t>> distances_;
   mutable std::vector<std::deque<Step>> steps_;  ///< [switch without the HCAs] -> different ones
-  mutable std::unordered_map<std::uint64_t, const Step*> known_steps_;
+  struct KnownStep {
+    std::uint64_t key = ~std::uint64_t{};
+    const Step* step = nullptr;
+  };
+  mutable std::vector<KnownStep> known_steps_;  ///< [key modulo size]; a later one takes the place of another
   /// up-down: place of each switch between the tops and the edge; a link to a higher place goes down.
   std::vector<std::int64_t> order_;
 };

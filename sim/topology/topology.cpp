@@ -179,15 +179,11 @@ std::string asic_of(const FabricSpec& fabric, const std::string& switch_type) {
 
 double packet_payload(const FabricSpec& fabric, const ParameterSet& parameters, const std::string& hca_type) {
   constexpr std::array k_path_mtus{4096, 2048, 1024, 512, 256};
-  const auto* own = parameters.find(hca_type + ".mtu");
+  const auto* own = parameters.find(hca_type, "mtu");
   if (own == nullptr) return 0;
-  if (!fabric.mtu) {
-    const auto* usual = parameters.find(hca_type + ".default_mtu");
-    return usual == nullptr ? own->value : std::min(own->value, usual->value);
-  }
+  if (!fabric.mtu) { return std::min(own->value, parameters.value_or(hca_type, "default_mtu", own->value)); }
   const double most = std::min(own->value, static_cast<double>(*fabric.mtu));
-  const auto* rdma = parameters.find(hca_type + ".rdma");
-  const bool has_path_mtus = (rdma == nullptr || rdma->value != 0) &&
+  const bool has_path_mtus = parameters.value_or(hca_type, "rdma", 1) != 0 &&
                              std::ranges::find(k_path_mtus, static_cast<int>(own->value)) != k_path_mtus.end();
   if (!has_path_mtus) return most;
   const auto next = std::ranges::find_if(k_path_mtus, [&](int mtu) { return mtu <= most; });
@@ -240,11 +236,7 @@ std::optional<Path> Topology::path_in_host(DeviceId from, DeviceId to, const Pat
 }
 
 std::optional<Path> Topology::path_between_hcas(DeviceId from, DeviceId to, std::uint64_t flow) const {
-  if (!impl_->network) return std::nullopt;
-  const auto a = impl_->node_of_hca.find(from.value);
-  const auto b = impl_->node_of_hca.find(to.value);
-  if (a == impl_->node_of_hca.end() || b == impl_->node_of_hca.end()) return std::nullopt;
-  const auto links = impl_->network->route(a->second, b->second, flow);
+  const auto links = links_between_hcas(from, to, flow);
   if (links.empty()) return std::nullopt;
   return topology::path_over(
       links,
@@ -256,6 +248,12 @@ std::optional<Path> Topology::path_between_hcas(DeviceId from, DeviceId to, std:
       });
 }
 
+std::vector<LinkId> Topology::links_between_hcas(DeviceId from, DeviceId to, std::uint64_t flow) const {
+  const int a = impl_->node_of(from);
+  const int b = impl_->node_of(to);
+  return a < 0 || b < 0 ? std::vector<LinkId>{} : impl_->network->route(a, b, flow);
+}
+
 std::optional<SpreadLinks> Topology::spread_of(LinkId id) const {
   if (id.value < impl_->num_host_links) return std::nullopt;
   return impl_->spread.of(id.value - impl_->num_host_links);
@@ -265,9 +263,8 @@ std::vector<LinkId> Topology::next_network_links(LinkId arrived, DeviceId to) co
   if (!impl_->network) return {};
   if (kind(to) == DeviceKind::network_switch)
     return impl_->network->next_links(arrived, impl_->network->node_of_switch(to.value - impl_->num_host_devices));
-  const auto target = impl_->node_of_hca.find(to.value);
-  if (target == impl_->node_of_hca.end()) return {};
-  return impl_->network->next_links(arrived, target->second);
+  const int target = impl_->node_of(to);
+  return target < 0 ? std::vector<LinkId>{} : impl_->network->next_links(arrived, target);
 }
 
 int Topology::next_lane(LinkId arrived, int lane, LinkId next, int num_lanes) const {
@@ -275,15 +272,13 @@ int Topology::next_lane(LinkId arrived, int lane, LinkId next, int num_lanes) co
 }
 
 std::vector<LinkId> Topology::uplinks(DeviceId hca) const {
-  const auto node = impl_->node_of_hca.find(hca.value);
-  if (!impl_->network || node == impl_->node_of_hca.end()) return {};
-  return impl_->network->uplinks(node->second);
+  const int node = impl_->node_of(hca);
+  return node < 0 ? std::vector<LinkId>{} : impl_->network->uplinks(node);
 }
 
 std::optional<int> Topology::way_class(DeviceId hca) const {
-  const auto node = impl_->node_of_hca.find(hca.value);
-  if (!impl_->network || node == impl_->node_of_hca.end()) return std::nullopt;
-  return impl_->network->common_start(node->second);
+  const int node = impl_->node_of(hca);
+  return node < 0 ? std::nullopt : impl_->network->common_start(node);
 }
 
 std::string_view Topology::attribute(std::string_view type, std::string_view key) const {
@@ -295,11 +290,9 @@ bool has_c2c(const Topology& topology, DeviceId device) {
 }
 
 std::vector<std::vector<LinkId>> Topology::equal_cost_routes(DeviceId from, DeviceId to, std::size_t limit) const {
-  if (!impl_->network) return {};
-  const auto a = impl_->node_of_hca.find(from.value);
-  const auto b = impl_->node_of_hca.find(to.value);
-  if (a == impl_->node_of_hca.end() || b == impl_->node_of_hca.end()) return {};
-  return impl_->network->all_routes(a->second, b->second, limit);
+  const int a = impl_->node_of(from);
+  const int b = impl_->node_of(to);
+  return a < 0 || b < 0 ? std::vector<std::vector<LinkId>>{} : impl_->network->all_routes(a, b, limit);
 }
 
 std::optional<Path> Topology::path(DeviceId from, DeviceId to, std::uint64_t flow) const {
@@ -318,8 +311,8 @@ std::optional<Path> Topology::path(DeviceId from, DeviceId to, std::uint64_t flo
 
 bool Topology::is_cabled(DeviceId hca) const {
   if (device(hca).type == topology::k_virtual_switch) return true;
-  const auto node = impl_->node_of_hca.find(hca.value);
-  return impl_->network && node != impl_->node_of_hca.end() && impl_->network->has_cable(node->second);
+  const int node = impl_->node_of(hca);
+  return node >= 0 && impl_->network->has_cable(node);
 }
 
 Path join(const Path& first, const Path& second) {

@@ -9,7 +9,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "fabricast/topology.hpp"
@@ -42,8 +41,8 @@ struct Topology::Impl {
   int num_host_links = 0;
   std::vector<Device> switches;
   std::vector<Link> network_links;
-  std::vector<DeviceId> hcas;                         ///< network node -> device
-  std::unordered_map<std::int32_t, int> node_of_hca;  ///< device -> network node
+  std::vector<DeviceId> hcas;    ///< network node -> device
+  std::vector<int> node_of_hca;  ///< [device] -> network node, -1 for others; of hosts up to the last with an HCA
   std::map<std::string, std::map<std::string, std::string, std::less<>>, std::less<>> attributes;  ///< by type and key
   std::set<std::string, std::less<>> plain_adapters;  ///< types without RDMA
   bool is_infiniband = false;                         ///< every switch
@@ -67,6 +66,12 @@ struct Topology::Impl {
   }
   [[nodiscard]] const HostShape& shape_of(int host) const {
     return shapes[static_cast<std::size_t>(hosts[static_cast<std::size_t>(host)].shape)];
+  }
+
+  /// Its node in the network, -1 when there is none.
+  [[nodiscard]] int node_of(DeviceId hca) const {
+    const auto index = static_cast<std::size_t>(hca.value);
+    return network && index < node_of_hca.size() ? node_of_hca[index] : -1;
   }
 
   /// Empty when the catalogue says nothing of it.

@@ -56,7 +56,12 @@ class ParameterSet {
   void merge(const ParameterSet& other);
 
   [[nodiscard]] const Parameter* find(std::string_view name) const;
+  /// `<type>.<field>` of a device type.
+  [[nodiscard]] const Parameter* find(std::string_view type, std::string_view field) const;
   [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
+  /// The value of a parameter, in SI base units, or `otherwise` where there is none.
+  [[nodiscard]] double value_or(std::string_view name, double otherwise) const;
+  [[nodiscard]] double value_or(std::string_view type, std::string_view field, double otherwise) const;
   /// The value of a parameter that must exist; a missing one is a fault of ours.
   [[nodiscard]] const Parameter& at(std::string_view name) const;
 

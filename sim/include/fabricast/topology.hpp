@@ -316,6 +316,8 @@ class Topology {
   [[nodiscard]] std::optional<Path> path_in_host(DeviceId from, DeviceId to, const PathOptions& options = {}) const;
   /// Path through the fabric between two HCAs. `flow` picks one of the equal-cost routes by hash, the same every time.
   [[nodiscard]] std::optional<Path> path_between_hcas(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
+  /// The links of that path alone, empty when there is none: for who counts millions of them.
+  [[nodiscard]] std::vector<LinkId> links_between_hcas(DeviceId from, DeviceId to, std::uint64_t flow) const;
   /// All equal-cost routes between two HCAs as link lists, at most `limit`.
   [[nodiscard]] std::vector<std::vector<LinkId>> equal_cost_routes(DeviceId from, DeviceId to,
                                                                    std::size_t limit = 64) const;

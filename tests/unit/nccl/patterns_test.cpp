@@ -66,7 +66,7 @@ Made made(LoadedScenario loaded, Collective collective, Algorithm algorithm = Al
   auto graph = search_channels(setup.context, hosts);
   if (channels == 0) channels = graph.channels.size();
   if (algorithm == Algorithm::nvls) {
-    graph.heads = nvls_heads(setup.context, hosts);
+    graph.heads = nvls_offer(setup.context, hosts).heads;
     search_nvls(setup.context, hosts, graph.heads);
   }
   auto pattern = PatternMaker(setup.context, collective, ranks, hosts, graph, ranks[static_cast<std::size_t>(root)],
