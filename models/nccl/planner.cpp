@@ -139,8 +139,7 @@ class CollectivePlanner : public Planner {
       stand_ins_.emplace_back("no log taught what CollNet costs: its times are NCCL's own planning numbers");
   }
 
-  /// NVLink SHARP where all allows it. The user may overrule what is inferred of a VM, not what a plugin's settings
-  /// say.
+  /// NVLink SHARP where all allows it; users overrule what is inferred of a VM, not what a plugin's settings say.
   void set_nvls() {
     auto offer = nvls_offer(context_, hosts_);
     nvls_gate_ = std::move(offer.gate);

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <unordered_map>
 
 namespace fabricast::check {
 
@@ -51,10 +53,12 @@ std::string_view device_instead(const std::string& one, const std::string& other
   return is;
 }
 
-bool is_same_place(const Diagnostic& one, const Diagnostic& other) {
-  const auto& a = one.location;
-  const auto& b = other.location;
-  return one.severity == other.severity && a.file == b.file && a.line == b.line && a.column == b.column && a.line > 0;
+/// What two faults that may be folded have in common: the place, and the text without the numbers of devices.
+std::string likeness(const Diagnostic& one, const std::string& text) {
+  const auto& at = one.location;
+  auto out = fmt::format("{}:{}:{}:{}:", static_cast<int>(one.severity), at.file, at.line, at.column);
+  for (const auto part : parts(text)) out += stem(part).empty() ? part : stem(part);
+  return out;
 }
 
 }  // namespace
@@ -66,15 +70,18 @@ Diagnostics folded(const Diagnostics& found) {
     std::vector<std::string> others;
   };
   std::vector<Kept> kept;
+  std::unordered_map<std::string, std::vector<std::size_t>> alike;  // of `kept`
   for (const auto& one : found) {
     const auto text = whole(one);
-    const auto like = std::ranges::find_if(kept, [&](const Kept& before) {
-      return is_same_place(before.first, one) && !device_instead(before.text, text).empty();
+    auto& candidates = alike[likeness(one, text)];
+    const auto like = std::ranges::find_if(candidates, [&](std::size_t before) {
+      return one.location.line > 0 && !device_instead(kept[before].text, text).empty();
     });
-    if (like == kept.end()) {
+    if (like == candidates.end()) {
+      candidates.push_back(kept.size());
       kept.push_back({one, text, {}});
     } else {
-      like->others.emplace_back(device_instead(like->text, text));
+      kept[*like].others.emplace_back(device_instead(kept[*like].text, text));
     }
   }
   Diagnostics out;

@@ -88,8 +88,9 @@ Waits waits_of(const RankRound& round, const Group& group) {
   return out;
 }
 
-/// One repeat of a round, from this rank.
-void pass(const RankRound& round, const Group& group, std::vector<char>& dummy, std::vector<MPI_Request>& open) {
+/// One repeat of a round of a collective of `size` bytes, from this rank.
+void pass(const RankRound& round, const Group& group, std::size_t size, std::vector<char>& dummy,
+          std::vector<MPI_Request>& open) {
   std::vector<MPI_Request> in(round.receives.size());
   for (std::size_t i = 0; i < in.size(); ++i)
     PMPI_Irecv(dummy.data(), static_cast<int>(round.receives[i].bytes), MPI_CHAR, round.receives[i].peer, k_tag,
@@ -114,7 +115,7 @@ void pass(const RankRound& round, const Group& group, std::vector<char>& dummy, 
   if (const double now = simgrid::s4u::Engine::get_clock(); end > now) sg_actor_sleep_for(end - now);
   // A round ends with what it reduces: where few ranks do (the rest of a power of two), the others wait for them.
   if (round.reduced_bytes > 0)
-    sg_actor_sleep_for(at_size(settings().sums, static_cast<std::size_t>(round.reduced_bytes)));
+    sg_actor_sleep_for(at_size(settings().sums, size) * round.reduced_bytes / static_cast<double>(size));
   if (round.held) {
     auto& barrier = g_barriers[{group.id, round.held->round}];
     if (!barrier) barrier = simgrid::s4u::Barrier::create(static_cast<unsigned>(round.held->num_ranks));
@@ -167,7 +168,8 @@ void run(Group& group, Benchmark benchmark, std::size_t bytes, int root, std::si
                                 .size = Bytes{static_cast<std::int64_t>(bytes)},
                                 .root = root,
                                 .hosts = group.hosts};
-  const auto& rounds = plans.of(asked)[static_cast<std::size_t>(group.rank)];
+  const auto& plan = plans.of(asked);
+  const auto& rounds = plan.ranks[static_cast<std::size_t>(group.rank)];
   std::size_t largest = 1;
   for (const auto& round : rounds) {
     for (const auto& one : round.sends) largest = std::max(largest, one.bytes);
@@ -175,9 +177,12 @@ void run(Group& group, Benchmark benchmark, std::size_t bytes, int root, std::si
   }
   std::vector<char> dummy(largest);
   std::vector<MPI_Request> open;
-  sg_actor_sleep_for(settings().entry_s + (own > 0 ? at_size(settings().own, own) : 0));
+  const auto copied_s = [](double copied) {
+    return copied > 0 ? at_size(settings().own, static_cast<std::size_t>(copied)) : 0;
+  };
+  sg_actor_sleep_for(settings().entry_s + copied_s(static_cast<double>(own)) + copied_s(plan.copied_bytes));
   for (const auto& round : rounds) {
-    for (std::int64_t i = 0; i < round.repeat; ++i) pass(round, group, dummy, open);
+    for (std::int64_t i = 0; i < round.repeat; ++i) pass(round, group, bytes, dummy, open);
   }
   if (!open.empty()) PMPI_Waitall(static_cast<int>(open.size()), open.data(), MPI_STATUSES_IGNORE);
 }

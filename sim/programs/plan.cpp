@@ -6,6 +6,8 @@
 #include <set>
 #include <sstream>
 
+#include "mpi/buffers.hpp"
+
 namespace fabricast::programs {
 
 double at_size(const SizeTable& table, std::size_t bytes) {
@@ -80,12 +82,13 @@ Settings read_settings(const std::string& path, std::string& fault) {
   return out;
 }
 
-const std::vector<std::vector<RankRound>>& Plans::of(const models::mpi::Collective& asked) {
+const Plan& Plans::of(const models::mpi::Collective& asked) {
   const Key key{asked.benchmark, asked.size.value, asked.root, asked.hosts};
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
-  std::vector<std::vector<RankRound>> ranks(static_cast<std::size_t>(asked.num_ranks));
   const auto chosen = models::mpi::choose(settings_.mpi_library, asked);
+  Plan plan{.ranks = std::vector<std::vector<RankRound>>(static_cast<std::size_t>(asked.num_ranks)),
+            .copied_bytes = models::mpi::buffers_of(settings_.mpi_library, chosen, Statistic::mean).copied};
   const bool ends_together = !models::mpi::ends_apart(chosen);
   const auto holds = [&](const models::schedules::Rounds& rounds) {
     const bool is_posted = !rounds.empty() && rounds.front().is_posted;
@@ -118,10 +121,10 @@ const std::vector<std::vector<RankRound>>& Plans::of(const models::mpi::Collecti
       one.repeat = round.repeat;
       one.reduced_bytes = one.receives.empty() ? 0 : round.reduced_bytes;
       one.is_pipeline = is_pipeline;
-      ranks[static_cast<std::size_t>(rank)].push_back(std::move(one));
+      plan.ranks[static_cast<std::size_t>(rank)].push_back(std::move(one));
     }
   }
-  return known_.emplace(key, std::move(ranks)).first->second;
+  return known_.emplace(key, std::move(plan)).first->second;
 }
 
 }  // namespace fabricast::programs

@@ -65,16 +65,22 @@ double at_way(const std::map<std::int64_t, SizeTable>& tables, double way_s, std
 
 Settings read_settings(const std::string& path, std::string& fault);
 
-/// Rounds of every rank, made once per collective and size.
+/// A collective of a size.
+struct Plan {
+  std::vector<std::vector<RankRound>> ranks;
+  double copied_bytes = 0;  ///< by a rank's core to and from temporaries of the call
+};
+
+/// Made once per collective and size.
 class Plans {
  public:
   explicit Plans(const Settings& settings) : settings_(settings) {}
-  const std::vector<std::vector<RankRound>>& of(const models::mpi::Collective& asked);
+  const Plan& of(const models::mpi::Collective& asked);
 
  private:
   using Key = std::tuple<Benchmark, std::int64_t, int, std::vector<int>>;
   const Settings& settings_;
-  std::map<Key, std::vector<std::vector<RankRound>>> known_;
+  std::map<Key, Plan> known_;
   int num_held_ = 0;  ///< rounds
 };
 

@@ -35,7 +35,7 @@ double sum_rate(const LoadedScenario& loaded) {
 TEST_CASE("a core sums what came from another host by its own cache while the call fits it, by the last level beyond") {
   for (const auto* mpi : {"open-mpi-ucx", "mpich", "cray-mpich", "open-mpi-ucx, mpi_version: \"4.0\""}) {
     CAPTURE(mpi);
-    const auto small = all_reduce("recursive_doubling", 1, "16 KiB", mpi);
+    const auto small = all_reduce("recursive_doubling", 1, "4 KiB", mpi);
     const double own = small.parameters.number("mpi.reduction_bandwidth.core_cache");
     const double last_level = small.parameters.number("mpi.reduction_bandwidth.last_level");
     CHECK(sum_rate(small) == test::approx(own).epsilon(1e-3));

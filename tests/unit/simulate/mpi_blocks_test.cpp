@@ -61,7 +61,10 @@ TEST_CASE("a core copies its rank's own part of an all-gather or all-to-all, in 
     auto slow = loaded.parameters.at("mpi.core_copy_bandwidth");
     slow.value = slow.low = slow.high = slow.value / 2;
     loaded.parameters.set(slow);
-    if (2 * size < 1e6) CHECK(std::abs(row_of(loaded).time.us() - row.time.us() - fastest) < 3 * k_tick);
+    // Bruck's temporaries are copied as its own part is.
+    double copies = 0;
+    for (const auto& term : row.terms) copies += term.parameter == "mpi.core_copy_bandwidth" ? term.time.us() : 0;
+    if (2 * 3 * size < 1e6) CHECK(std::abs(row_of(loaded).time.us() - row.time.us() - copies) < 4 * k_tick);
   }
   CHECK(own_us(row_of(between_hosts(host_buffers("osu_allreduce", 4), 4, "1 MiB"))) == 0);
   CHECK(own_us(row_of(between_hosts(host_buffers("osu_bcast", 4), 4, "1 MiB"))) == 0);

@@ -140,7 +140,7 @@ TEST_CASE("sums beyond the cache take what one core reads and writes, those in i
     set(scenario, "mpi.core_memory_bandwidth", rate);
     return row_of(scenario).time.us();
   };
-  CHECK(sum_us("1 MiB", 5e9) == sum_us("1 MiB", 50e9));
+  CHECK(sum_us("128 KiB", 5e9) == sum_us("128 KiB", 50e9));
   // One round: a sum of 3 bytes for each and 1.5 copies of 2.
   const double bytes = 1 << 30;
   CHECK(sum_us("1 GiB", 5e9) - sum_us("1 GiB", 10e9) ==
