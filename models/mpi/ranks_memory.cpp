@@ -58,11 +58,11 @@ const Parameter* RanksMemory::bandwidth(const Socket& socket) const {
   return context.parameters.find(processor_of(context.topology, socket.second) + ".memory_bandwidth");
 }
 
-void RanksMemory::add_own_part(OperationPlan& plan, Bytes size, const Buffers& buffers, bool is_of_root) const {
+void RanksMemory::add_core_copies(OperationPlan& plan, const char* name, double bytes, const Buffers& buffers,
+                                  bool is_of_root) const {
   const auto& context = transfers_->context();
   const auto& copies = context.parameters.at("mpi.core_copy_bandwidth"_key);
-  const auto bytes = static_cast<double>(size.value);
-  Slowest slowest("own part copied by the core");
+  Slowest slowest(name);
   for (const auto& [socket, ranks] : sharers_) {
     slowest.keep(own_copy_seconds(context, socket.second, bytes), copies);
     if (const auto* shared = bandwidth(socket))
@@ -71,17 +71,13 @@ void RanksMemory::add_own_part(OperationPlan& plan, Bytes size, const Buffers& b
   slowest.add_to(plan.before);
 }
 
+void RanksMemory::add_own_part(OperationPlan& plan, Bytes size, const Buffers& buffers, bool is_of_root) const {
+  add_core_copies(plan, "own part copied by the core", static_cast<double>(size.value), buffers, is_of_root);
+}
+
 void RanksMemory::add_temporaries(OperationPlan& plan, const Buffers& buffers) const {
-  const auto& context = transfers_->context();
-  const auto& parameters = context.parameters;
-  const auto& copies = parameters.at("mpi.core_copy_bandwidth"_key);
-  Slowest slowest("copies to and from temporary buffers");
-  for (const auto& [socket, ranks] : sharers_) {
-    slowest.keep(own_copy_seconds(context, socket.second, buffers.copied), copies);
-    if (const auto* shared = bandwidth(socket))
-      slowest.keep(2 * buffers.copied * ranks * beyond_cache(socket, buffers) / shared->value, *shared);
-  }
-  slowest.add_to(plan.before);
+  const auto& parameters = transfers_->context().parameters;
+  add_core_copies(plan, "copies to and from temporary buffers", buffers.copied, buffers, false);
   if (buffers.data_types > 0) {
     plan.before.push_back(
         parameter_term(parameters, "data types made and freed", "mpi.data_type_time"_key, buffers.data_types));

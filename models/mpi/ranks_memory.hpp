@@ -17,12 +17,11 @@ class RanksMemory {
   /// `ranks` in host memory; `alike`: equal collectives per socket at the same time. Keeps a reference to `transfers`.
   RanksMemory(const Transfers& transfers, const std::vector<EndPoint>& ranks, int alike);
 
-  /// A core copies its rank's own part of `size`, in its own cache or beyond it; beyond the last level ranks share the
-  /// memory. `is_of_root`: the root alone has one.
+  /// A core copies its rank's own part of `size`. `is_of_root`: the root alone has one.
   void add_own_part(OperationPlan& plan, Bytes size, const Buffers& buffers, bool is_of_root) const;
 
-  /// What the library copies between its buffers and the caller's takes time where it misses the cache: each byte is
-  /// read and written, by stores that do not fetch the line. Pages of large temporaries are new in every call.
+  /// A core copies what the library moves between its buffers and the caller's. Pages of large temporaries are new in
+  /// every call.
   void add_temporaries(OperationPlan& plan, const Buffers& buffers) const;
 
   /// Bytes of a round that miss the last-level cache cross the socket's memory, shared by its ranks: what messages read
@@ -34,6 +33,10 @@ class RanksMemory {
  private:
   using Socket = std::pair<int, DeviceId>;  ///< host and memory
 
+  /// A core copies `bytes` in its own cache or beyond it; beyond the last level ranks share the memory. `is_of_root`:
+  /// one rank alone does.
+  void add_core_copies(OperationPlan& plan, const char* name, double bytes, const Buffers& buffers,
+                       bool is_of_root) const;
   [[nodiscard]] double beyond_cache(const Socket& socket, const Buffers& buffers) const;
   [[nodiscard]] const Parameter* bandwidth(const Socket& socket) const;
 

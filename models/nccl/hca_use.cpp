@@ -38,7 +38,7 @@ GivenUsed gpudirect_setting(const PlanContext& context, const HostNics& nics, co
   const auto has = [&](TransportKind kind) {
     return std::ranges::find(ring.hops, kind, &Hops::kind) != ring.hops.end();
   };
-  GivenUsed setting{"GPUDirect RDMA between hosts", context.software.gpudirect_rdma ? "default" : "off", "yes", ""};
+  GivenUsed setting{k_gpudirect_between_hosts, context.software.gpudirect_rdma ? "default" : "off", "yes", ""};
   if (!has(TransportKind::network_staged)) {
     if (!has(TransportKind::network)) setting.used = "no", setting.reason = "data go over TCP sockets";
     return setting;
@@ -47,8 +47,8 @@ GivenUsed gpudirect_setting(const PlanContext& context, const HostNics& nics, co
   for (const auto gpu : nics.gpus()) {
     const auto nearest =
         std::ranges::min(nics.hcas(), {}, [&](DeviceId hca) { return nic_distance(context, gpu, hca); });
-    const auto direct = gpudirect_rdma(context, gpu, nearest, gdr_level(context, gpu));
-    if (setting.reason.empty()) setting.reason = direct.reason;
+    setting.reason = gpudirect_rdma(context, gpu, nearest, gdr_level(context, gpu)).reason;
+    if (!setting.reason.empty()) break;
   }
   return setting;
 }

@@ -14,6 +14,7 @@ namespace fabricast::models::nccl {
 
 GivenUsed pxn_setting(const PlanContext& context, const HostNics& nics);
 
+inline constexpr const char* k_gpudirect_between_hosts = "GPUDirect RDMA between hosts";
 /// Whether HCAs read and write GPU memory on the ways of `ring`, and what keeps them from it.
 GivenUsed gpudirect_setting(const PlanContext& context, const HostNics& nics, const Pattern& ring);
 

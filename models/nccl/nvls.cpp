@@ -198,8 +198,7 @@ NvlsGraph search_nvls(const PlanContext& context, const std::vector<HostGroup>& 
   return *found;
 }
 
-NvlsWay way_to_heads(const PlanContext& context, const std::vector<HostGroup>& hosts,
-                     const std::vector<std::vector<NvlsHead>>& heads) {
+NvlsWay way_to_heads(const PlanContext& context, const std::vector<HostGroup>& hosts, const NvlsHeads& heads) {
   NvlsWay way{static_cast<int>(hosts[0].gpus.size()), std::numeric_limits<double>::infinity(), true};
   for (const auto& host : hosts) way.gpus_of_host = std::min(way.gpus_of_host, static_cast<int>(host.gpus.size()));
   for (const auto& of_host : heads) {

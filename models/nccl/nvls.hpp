@@ -38,8 +38,7 @@ struct NvlsWay {
   double hca_gb_per_s = 0;  ///< NCCL's planning speed of the slowest
   bool is_near = true;      ///< all below the GPU's own switches (PXB)
 };
-NvlsWay way_to_heads(const PlanContext& context, const std::vector<HostGroup>& hosts,
-                     const std::vector<std::vector<NvlsHead>>& heads);
+NvlsWay way_to_heads(const PlanContext& context, const std::vector<HostGroup>& hosts, const NvlsHeads& heads);
 
 /// Thread blocks of its kernels, whatever rings have, and the largest chunk of NVLSTree in bytes.
 struct NvlsKernels {

@@ -248,8 +248,7 @@ class PlaceSearch {
       parts.push_back(*found);
     }
     const auto& host = context_.topology.virtualization(to_);
-    const auto* capability = context_.parameters.find(type + ".compute_capability");
-    const double generation = capability == nullptr ? 0 : capability->value;
+    const double generation = context_.parameters.value_or(type, "compute_capability", 0);
     const CardRules rules{unlike_sizes_bar(host, generation, context_.parameters) == nullptr,
                           unlike_series_bar(host, context_.parameters) == nullptr,
                           host.scheduler == SharePolicy::fixed_share};

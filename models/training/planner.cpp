@@ -12,6 +12,7 @@
 #include "fabricast/models/training_memory.hpp"
 #include "fabricast/models/training_precision.hpp"
 #include "fabricast/training.hpp"
+#include "nccl/hca_use.hpp"
 #include "nccl/ranks.hpp"
 #include "paths/contention.hpp"
 #include "paths/guest.hpp"
@@ -266,7 +267,7 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
                         fmt::format("{:g} of it per step, normal", spec_.jitter), "all wait for the slowest draw"});
   if (const auto* group = speaker())
     for (auto& one : group->planner(Benchmark::all_reduce_perf).settings())
-      if (one.setting == "GPUDirect RDMA between hosts") settings.push_back(std::move(one));
+      if (one.setting == nccl::k_gpudirect_between_hosts) settings.push_back(std::move(one));
   if (const auto& by_hosts = largest().by_hosts) {
     const auto between = by_hosts->is_by_mpi() ? fmt::format("MPI ({})", by_hosts->mpi_profile()) : std::string("NCCL");
     settings.push_back({"all-reduce", parallel.hierarchical ? "hierarchical" : "torus",

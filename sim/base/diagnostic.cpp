@@ -105,12 +105,13 @@ std::string render(const Diagnostics& diagnostics) {
 std::vector<std::string> near_names(std::string_view word, const std::vector<std::string>& candidates,
                                     std::size_t limit) {
   std::vector<std::pair<std::size_t, std::string>> ranked;
+  const auto asked = lower(word);
   const std::size_t farthest = std::max<std::size_t>(2, word.size() / 3);
   for (const auto& candidate : candidates) {
     const auto longer = std::max(candidate.size(), word.size());
     const auto shorter = std::min(candidate.size(), word.size());
     if (longer - shorter > farthest) continue;
-    const auto distance = edit_distance(lower(word), lower(candidate));
+    const auto distance = edit_distance(asked, lower(candidate));
     if (distance <= farthest && distance < longer) ranked.emplace_back(distance, candidate);
   }
   std::sort(ranked.begin(), ranked.end());

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -73,13 +74,29 @@ std::string kinds_of(const std::vector<Floor>& floors) {
   return fmt::format("{}", fmt::join(out, "; "));
 }
 
+/// Logs of the command, each read once.
+class Logs {
+ public:
+  /// Its tables; nullptr where it cannot be read, which is said.
+  const std::vector<MeasuredLog>* tables(const std::string& path, int& exit_code) {
+    const auto known = read_.find(path);
+    if (known != read_.end()) return &known->second;
+    auto found = usable(read_logs(path), exit_code);
+    return found ? &read_.emplace(path, std::move(*found)).first->second : nullptr;
+  }
+
+ private:
+  std::map<std::string, std::vector<MeasuredLog>> read_;
+};
+
 /// --check: logs against floors that were written before, or are made now.
-int check_logs(const ExpectCommand& command, const std::vector<Floor>& floors, std::vector<InputFile> inputs) {
+int check_logs(const ExpectCommand& command, Logs& logs, const std::vector<Floor>& floors,
+               std::vector<InputFile> inputs) {
   int exit_code = exit_ok;
   std::vector<CheckedTable> checked;
   for (const auto& path : command.logs) {
-    const auto tables = usable(read_logs(path), exit_code);
-    if (!tables) return exit_code;
+    const auto* tables = logs.tables(path, exit_code);
+    if (tables == nullptr) return exit_code;
     int rows = 0;
     for (const auto& table : *tables) {
       const auto check = check_floors(table, floors);
@@ -107,11 +124,11 @@ int check_logs(const ExpectCommand& command, const std::vector<Floor>& floors, s
 }
 
 /// All sizes that logs have rows of: floors are made for them.
-std::optional<std::vector<Bytes>> sizes_of_logs(const std::vector<std::string>& logs, int& exit_code) {
+std::optional<std::vector<Bytes>> sizes_of_logs(const ExpectCommand& command, Logs& logs, int& exit_code) {
   std::set<Bytes> sizes;
-  for (const auto& path : logs) {
-    const auto tables = usable(read_logs(path), exit_code);
-    if (!tables) return std::nullopt;
+  for (const auto& path : command.logs) {
+    const auto* tables = logs.tables(path, exit_code);
+    if (tables == nullptr) return std::nullopt;
     for (const auto& table : *tables) {
       for (const auto& row : table.rows) sizes.insert(row.size);
     }
@@ -132,7 +149,7 @@ bool says_ranks(const MeasuredLog& table) {
 }
 
 /// Those that are asked for, else those of the logs.
-std::optional<std::vector<Benchmark>> benchmarks_of(const ExpectCommand& command, int& exit_code) {
+std::optional<std::vector<Benchmark>> benchmarks_of(const ExpectCommand& command, Logs& logs, int& exit_code) {
   std::set<Benchmark> out;
   for (const auto& name : command.benchmarks) {
     const auto benchmark = benchmark_from_name(name);
@@ -144,11 +161,11 @@ std::optional<std::vector<Benchmark>> benchmarks_of(const ExpectCommand& command
     }
     out.insert(*benchmark);
   }
-  for (const auto* logs : {&command.baselines, &command.logs}) {
+  for (const auto* paths : {&command.baselines, &command.logs}) {
     if (!command.benchmarks.empty()) break;
-    for (const auto& path : *logs) {
-      const auto tables = usable(read_logs(path), exit_code);
-      if (!tables) return std::nullopt;
+    for (const auto& path : *paths) {
+      const auto* tables = logs.tables(path, exit_code);
+      if (tables == nullptr) return std::nullopt;
       for (const auto& table : *tables) {
         if (table.benchmark && has_floors(*table.benchmark) && says_ranks(table)) out.insert(*table.benchmark);
       }
@@ -160,6 +177,7 @@ std::optional<std::vector<Benchmark>> benchmarks_of(const ExpectCommand& command
 
 int expect_command(const ExpectCommand& command) {
   int exit_code = exit_ok;
+  Logs logs;
   if (!command.logs.empty() && !command.format.empty() && command.format != "json")
     throw CLI::ValidationError("--format", "of --check is json or, when it is left out, text");
   if (!command.floors.empty()) {
@@ -169,23 +187,23 @@ int expect_command(const ExpectCommand& command) {
     const auto text = read_text(command.floors, exit_code);
     if (!text) return exit_code;
     const auto floors = usable(read_floors(*text, command.floors), exit_code);
-    return floors ? check_logs(command, *floors, {{command.floors, sha256_of_text(*text)}}) : exit_code;
+    return floors ? check_logs(command, logs, *floors, {{command.floors, sha256_of_text(*text)}}) : exit_code;
   }
   if (command.cluster.empty()) throw CLI::ValidationError("CLUSTER", "is required");
   ExpectOptions options;
-  auto benchmarks = benchmarks_of(command, exit_code);
+  auto benchmarks = benchmarks_of(command, logs, exit_code);
   if (!benchmarks) return exit_code;
   options.benchmarks = std::move(*benchmarks);
   options.parameter_files = command.parameter_files;
   options.settings = parse_settings(command.settings);
   options.baselines = command.baselines;
-  const auto sizes = sizes_of_logs(command.logs, exit_code);
+  const auto sizes = sizes_of_logs(command, logs, exit_code);
   if (!sizes) return exit_code;
   options.sizes = *sizes;
   const auto expectations = usable(expect(command.cluster, options), exit_code);
   if (!expectations) return exit_code;
   protect_inputs({{"-o", command.output}}, expectations->inputs);
-  if (!command.logs.empty()) return check_logs(command, expectations->floors, expectations->inputs);
+  if (!command.logs.empty()) return check_logs(command, logs, expectations->floors, expectations->inputs);
   auto format = command.format;
   if (format.empty()) format = command.output.ends_with(".json") ? "json" : "yaml";
   const auto text = format == "json"         ? expectations_json(*expectations)

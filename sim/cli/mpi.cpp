@@ -84,8 +84,7 @@ std::optional<Forecast> forecast_of(const MpiOptions& options, const std::string
     if (setting.setting == "profile") out.profile = setting.used;
   }
   out.rows = std::move(first.rows);
-  const auto* control = loaded->parameters.find(fmt::format("mpi.{}.rendezvous_messages", out.profile));
-  out.control_messages = control == nullptr ? 0 : control->value;
+  out.control_messages = loaded->parameters.value_or(fmt::format("mpi.{}.rendezvous_messages", out.profile), 0);
   out.collective_entry_s = loaded->parameters.at("mpi.collective.overhead").value;
   return out;
 }

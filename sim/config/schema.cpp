@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
 
 #include "base/assert.hpp"
 #include "base/parameter_keys.hpp"
+#include "base/text.hpp"
 
 namespace fabricast::config {
 
@@ -140,7 +140,7 @@ std::string quantity_hint(const std::string& text, std::optional<Dimension> expe
 /// What a key that is none of `names` may mean.
 std::string hint_for_key(const Schema& schema, const std::vector<std::string>& names, std::string key) {
   if (!schema.said_elsewhere.empty()) {
-    std::ranges::transform(key, key.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    key = lower(key);
     if (key.starts_with(schema.prefix)) key.erase(0, schema.prefix.size());
     for (const auto& [known, hint] : schema.said_elsewhere)
       if (known == key) return hint;

@@ -177,10 +177,8 @@ void run(Group& group, Benchmark benchmark, std::size_t bytes, int root, std::si
   }
   std::vector<char> dummy(largest);
   std::vector<MPI_Request> open;
-  const auto copied_s = [](double copied) {
-    return copied > 0 ? at_size(settings().own, static_cast<std::size_t>(copied)) : 0;
-  };
-  sg_actor_sleep_for(settings().entry_s + copied_s(static_cast<double>(own)) + copied_s(plan.copied_bytes));
+  const auto copied_s = [](std::size_t copied) { return copied > 0 ? at_size(settings().own, copied) : 0; };
+  sg_actor_sleep_for(settings().entry_s + copied_s(own) + copied_s(static_cast<std::size_t>(plan.copied_bytes)));
   for (const auto& round : rounds) {
     for (std::int64_t i = 0; i < round.repeat; ++i) pass(round, group, bytes, dummy, open);
   }

@@ -50,7 +50,7 @@ struct Settings {
   SizeTable held;         ///< 1: the message keeps its sender, and the ranks of a round of it end together
   SizeTable held_posted;  ///< the same of one sent without blocking
   SizeTable own;          ///< a core copies its rank's own part of a collective
-  SizeTable sums;         ///< a core sums what it received
+  SizeTable sums;         ///< a core sums what it received, of a vector of the size
   SizeTable inside;       ///< of a message to a rank of the same host, beyond its bytes
   // By the latency of the way between two hosts, ps:
   std::map<std::int64_t, SizeTable> latency;   ///< of a message beyond gap and bytes

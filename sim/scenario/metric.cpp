@@ -125,8 +125,8 @@ std::optional<Metric> metric_from(std::string_view text, std::string& fault) {
 std::string metric_text(const Metric& metric, double value, const std::string& currency) {
   if (metric.dimension != Dimension::number) return quantity_text(value, metric.dimension, 4);
   if (metric.is_money) {
-    const auto unit = (std::abs(value) >= 1e6 ? " M" : "") + (currency.empty() ? "" : " " + currency);
-    return std::abs(value) >= 1e6 ? fmt::format("{:.3f}{}", value * 1e-6, unit) : fmt::format("{:.0f}{}", value, unit);
+    const auto number = std::abs(value) >= 1e6 ? fmt::format("{:.3f} M", value * 1e-6) : fmt::format("{:.0f}", value);
+    return currency.empty() ? number : number + " " + currency;
   }
   if (metric.name == "power") return fmt::format("{:.2f} kW", value * 1e-3);
   if (metric.name == "scaling_efficiency") return fmt::format("{:.1f} %", 100 * value);
