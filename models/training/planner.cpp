@@ -69,15 +69,15 @@ class TrainingPlanner : public Planner {
     plan.num_hosts = hosts_of(size);
     const auto paces = stragglers(size);
     const SideCosts costs{context_.parameters, device_value(context_, gpu_, "memory_bandwidth")};
-    plan.program = size.split ? split(costs, *size.split, paces.front().factor)
+    plan.program = size.split ? split(costs, *size.split, paces.front().passes)
                               : data_parallel_program(costs, spec_.parallel, work_,
                                                       {.group = size.group ? &*size.group : nullptr,
                                                        .by_hosts = size.by_hosts ? &*size.by_hosts : nullptr,
                                                        .local_size = size.local_size});
     const auto work = longest_work(plan.program);
-    if (std::ranges::any_of(paces, [](const auto& one) { return one.factor > 1; }))
+    if (std::ranges::any_of(paces, [](const auto& one) { return one.passes > 1; }))
       plan.program = with_stragglers(plan.program, paces);
-    plan.before = host_terms(work, paces.front().factor);
+    plan.before = host_terms(work, paces.front().passes);
     return plan;
   }
 
@@ -232,7 +232,7 @@ class TrainingPlanner : public Planner {
       std::vector<std::string> names;
       for (std::size_t g = stream * each; g < (stream + 1) * each; ++g)
         names.push_back(context_.topology.device(size.gpus[g]).name);
-      out.push_back(straggling_of(spec_, names));
+      out.push_back(straggling_of(spec_, names, compute_spread(context_.parameters)));
     }
     return out;
   }
@@ -281,9 +281,10 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
 
 std::vector<std::string> TrainingPlanner::assumptions() const {
   std::vector<std::string> out = spec_.notes;
-  const bool is_even = spec_.slow.empty() && spec_.jitter <= 0;
-  out.emplace_back(is_even ? "every replica computes at the same pace; input data are there in time"
-                           : "input data are there in time");
+  if (const auto& apart = compute_spread(context_.parameters); has_spread(spec_) && apart.value > 0 && num_ranks() > 1)
+    out.push_back(fmt::format("GPUs of one type compute at paces {:g} % apart (standard deviation, {})",
+                              100 * apart.value, apart.name));
+  out.emplace_back("input data are there in time");
   if (const auto line = pace_of_types(context_.topology, largest().gpus, gpu_); !line.empty()) out.push_back(line);
   if (auto line = layers_beyond_memory(context_.topology, workload_, context_.parameters); !line.empty())
     out.push_back(std::move(line));

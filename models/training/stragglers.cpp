@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/parameter_name.hpp"
 #include "training/delays.hpp"
 #include "training/terms.hpp"
 
@@ -45,14 +46,27 @@ double slowest_factor(const std::map<double, int>& counts, double jitter) {
   return high - sum * step / 3;
 }
 
-Straggling straggling_of(const TrainingSpec& spec, const std::vector<std::string>& gpus) {
+const Parameter& compute_spread(const ParameterSet& parameters) { return parameters.at("gpu.compute_spread"_key); }
+
+bool has_spread(const TrainingSpec& spec) { return spec.part == TrainingPart::step || spec.kv_length == 0; }
+
+Straggling straggling_of(const TrainingSpec& spec, const std::vector<std::string>& gpus, const Parameter& spread) {
   std::map<double, int> counts;
   for (const auto& gpu : gpus) {
     const auto slow = std::ranges::find(spec.slow, gpu, &SlowGpu::gpu);
     ++counts[slow == spec.slow.end() ? 1.0 : slow->rate];
   }
+  const double apart = has_spread(spec) ? spread.value : 0;
+  Straggling out{.passes = slowest_factor(counts, std::hypot(apart, spec.jitter)),
+                 .optimizer = slowest_factor(counts, spec.jitter),
+                 .parameter = spread.name,
+                 .source = spread.source};
   const bool has_slow = counts.begin()->first < 1;
-  return {slowest_factor(counts, spec.jitter), has_slow ? "workload.slow" : "workload.jitter"};
+  if (has_slow || spec.jitter > 0) {
+    out.parameter = has_slow ? "workload.slow" : "workload.jitter";
+    out.source = "the scenario";
+  }
+  return out;
 }
 
 Program with_stragglers(const Program& program, const std::vector<Straggling>& streams) {
@@ -66,13 +80,16 @@ Program with_stragglers(const Program& program, const std::vector<Straggling>& s
     for (auto& earlier : own.after) earlier = ends[static_cast<std::size_t>(earlier)];
     ends.push_back(static_cast<int>(out.nodes.size()) - 1);
     const auto stream = static_cast<std::size_t>(std::max(0, node.stream));
-    if (!is_work(node) || stream >= streams.size() || streams[stream].factor <= 1) continue;
+    if (!is_work(node) || stream >= streams.size()) continue;
+    const auto& pace = streams[stream];
+    const double factor = node.work_name == k_optimizer ? pace.optimizer : pace.passes;
+    if (factor <= 1) continue;
     Node wait;
     wait.kind = NodeKind::compute;
     wait.label = wait.work_name = k_straggler;
-    wait.work_parameter = streams[stream].parameter;
-    wait.rules = "the scenario";
-    wait.work = from_seconds(node.work.seconds() * (streams[stream].factor - 1));
+    wait.work_parameter = pace.parameter;
+    wait.rules = pace.source;
+    wait.work = from_seconds(node.work.seconds() * (factor - 1));
     wait.repeat = node.repeat;
     wait.stream = node.stream;
     wait.after = {ends.back()};

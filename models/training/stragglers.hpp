@@ -4,10 +4,12 @@
 //   time of n GPUs = W x E[max over i of (1 + s Z_i) / r_i],   Z_i independent, standard normal
 //
 // W: compute of a GPU at full rate; r_i: what GPU i computes of it in the same time (`workload.slow`); s: standard
-// deviation of a GPU's compute from step to step, as a share (`workload.jitter`), drawn once per GPU and step. Without
-// jitter the factor is 1 / min r_i. The expectation is integrated: E[max] = b - integral over (a, b) of the product of
-// the normal distribution functions.
+// deviation of its time, as a share: how far GPUs of one type lie apart (`gpu.compute_spread`: each holds the clock
+// that its own silicon and cooling allow within the power limit) and how far a GPU's own steps do (`workload.jitter`),
+// which are independent. Without both the factor is 1 / min r_i. The expectation is integrated: E[max] = b - integral
+// over (a, b) of the product of the normal distribution functions.
 //
+// Clocks of memory do not fall at the power limit: the optimiser and a layer that reads its cache have no spread.
 // Of a pipeline each stage computes as its slowest GPU does: exact for one slow GPU; of several in different replicas,
 // and of jitter, an upper bound, because the slow ones of different stages need not feed each other.
 #pragma once
@@ -28,15 +30,21 @@ double slowest_factor(const std::map<double, int>& counts, double jitter);
 
 /// What all wait for, on one compute stream.
 struct Straggling {
-  double factor = 1;  ///< >= 1
+  double passes = 1;     ///< >= 1: how many times as long forward and backward passes take
+  double optimizer = 1;  ///< >= 1
   std::string parameter;
+  std::string source;
 };
 
-/// The paces of the GPUs behind one compute stream.
-Straggling straggling_of(const TrainingSpec& spec, const std::vector<std::string>& gpus);
+/// How far GPUs of one type lie apart in what a workload computes: standard deviation, as a share.
+const Parameter& compute_spread(const ParameterSet& parameters);
+bool has_spread(const TrainingSpec& spec);
 
-/// The same program with the compute of stream i taking `streams[i].factor` times as long: passes and optimiser; copies
-/// and exchanges keep their time. What is added is work of its own, called k_straggler.
+/// The paces of the GPUs behind one compute stream.
+Straggling straggling_of(const TrainingSpec& spec, const std::vector<std::string>& gpus, const Parameter& spread);
+
+/// The same program with the compute of stream i taking so many times as long; copies and exchanges keep their time.
+/// What is added is work of its own, called k_straggler.
 Program with_stragglers(const Program& program, const std::vector<Straggling>& streams);
 
 /// Entries of `workload.slow` that name no GPU of the topology.

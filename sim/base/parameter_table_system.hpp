@@ -13,6 +13,8 @@ inline constexpr std::array k_system_keys{
                  "compute capability of the architecture whose values hold where it has none of its own"},
     ParameterKey{"gpu.time_slice", T, {}, "of a process, or of a vGPU under best effort"},
     ParameterKey{"gpu.context_switch_time", T, {}, "between two processes of a GPU"},
+    ParameterKey{"gpu.compute_spread", N, k_share_or_none,
+                 "standard deviation of what GPUs of one type take for the same work, as a share of it"},
     ParameterKey{"gpu.launch_gap", T, {}, "from the end of a kernel to the next one launched after it"},
     ParameterKey{"host.both_sockets_share", N, k_rate_share,
                  "what each memory gives while the GPUs of both sockets copy"},

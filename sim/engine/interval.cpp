@@ -29,6 +29,8 @@ double unfitted_share(const Row& row, const ParameterSet& parameters) {
 
 }  // namespace
 
+double SystemScatter::all() const { return std::hypot(exchange, compute); }
+
 Interval spread_of_draws(Duration time, Duration bound, const std::vector<Duration>& drawn) {
   std::vector<Duration> times{time};
   for (const auto& other : drawn) times.push_back(std::max(Duration{}, time + (other - bound)));
@@ -91,14 +93,16 @@ Interval around(double time, double below, double above) {
 
 }  // namespace
 
-Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside, double between) {
+Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside,
+                  const SystemScatter& between) {
   const double time = row.time.seconds();
+  const double systems = between.all();
   const auto sides = of_parameters(row, parameters, true);
   const double own = time * std::hypot(parameters.value_or("model.relative_error", 0),
                                        parameters.value_or("model.extrapolation_error", 0) * outside.doublings);
   // Systems differ by factors: as many are 1 + b times as fast as are 1 + b times as slow.
-  return around(time, std::hypot(sides.below, own, time * between / (1 + between)),
-                std::hypot(sides.above, own, time * between));
+  return around(time, std::hypot(sides.below, own, time * systems / (1 + systems)),
+                std::hypot(sides.above, own, time * systems));
 }
 
 double own_error(const Acquaintance& known, double wide, double narrow, double per_doubling) {
@@ -109,15 +113,16 @@ double own_error(const Acquaintance& known, double wide, double narrow, double p
   return std::min(own, std::max(narrow, wide));
 }
 
-Interval interval(const Row& row, const ParameterSet& parameters, const Acquaintance& known, double between) {
+Interval interval(const Row& row, const ParameterSet& parameters, const Acquaintance& known,
+                  const SystemScatter& between) {
   const double time = row.time.seconds();
   const auto sides = of_parameters(row, parameters, known.in.empty());
   const double narrow = parameters.value_or("model.fitted_error", 0);
   const double further = parameters.value_or("model.extrapolation_error", 0);
   const double model = parameters.value_or("model.relative_error", 0);
   // One GPU's steps say nothing of exchanges: these scatter as on any system.
-  const double kept = known.is_of_kind && !known.has_exchanged ? between : 0;
-  const double seen = between - kept;
+  const double kept = known.is_of_kind && !known.has_exchanged ? between.exchange : 0;
+  const double seen = std::hypot(between.exchange - kept, between.compute);
   const auto side = [&](double of_parameters, double scatter, double scatter_kept) {
     return std::hypot(of_parameters, time * own_error(known, std::hypot(model, scatter), narrow, further),
                       time * scatter_kept);

@@ -20,6 +20,14 @@ struct Interval {
   Duration high;
 };
 
+/// Scatter between systems, relative to a time: a factor 1 + b either way.
+struct SystemScatter {
+  double exchange = 0;  ///< of what goes between devices: all of a benchmark
+  double compute = 0;   ///< of what a training step computes
+
+  [[nodiscard]] double all() const;
+};
+
 /// The middle 80 % of the times that equally likely draws of the routes give: `time` and, where another draw's bound
 /// (`drawn`) differs from this one's (`bound`), as much more or less.
 Interval spread_of_draws(Duration time, Duration bound, const std::vector<Duration>& drawn);
@@ -36,9 +44,9 @@ struct Extrapolation {
 Extrapolation extrapolation(const Row& row, int num_ranks, int num_hosts, const ParameterSet& parameters,
                             bool is_step = false);
 
-/// `between`: scatter between systems (fabricast/scatter.hpp), 0 where the system is known.
+/// `between`: 0 where the system is known.
 Interval interval(const Row& row, const ParameterSet& parameters, const Extrapolation& outside = {},
-                  double between = 0);
+                  const SystemScatter& between = {});
 
 /// Relative error of a forecast beside what its parameters' intervals leave: `narrow` of what is like the logs of a
 /// fit, `wide` of what none of them showed; every part of the time that they did not show adds what its parameter may
@@ -46,6 +54,7 @@ Interval interval(const Row& row, const ParameterSet& parameters, const Extrapol
 double own_error(const Acquaintance& known, double wide, double narrow, double per_doubling);
 
 /// The band of a forecast when a fit says what its logs were of.
-Interval interval(const Row& row, const ParameterSet& parameters, const Acquaintance& known, double between);
+Interval interval(const Row& row, const ParameterSet& parameters, const Acquaintance& known,
+                  const SystemScatter& between);
 
 }  // namespace fabricast::engine

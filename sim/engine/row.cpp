@@ -330,7 +330,7 @@ Row make_row(const Resources& resources, const Planner& planner, const Operation
   const int ranks = plan.num_ranks > 0 ? plan.num_ranks : planner.num_ranks();
   const int hosts = plan.num_hosts > 0 ? plan.num_hosts : planner.num_hosts();
   const bool is_step = workload.benchmark == Benchmark::training;
-  const double between = scatter(planner, plan, row, waited, workload.benchmark, hosts, parameters);
+  const auto between = scatter(planner, plan, row, waited, workload, hosts, parameters);
   const auto least = std::min(row.physical_bound, row.time);
   const auto band_by = [&](const auto& known) {
     return builder.band(row, waited, [&](const Row& part) { return interval(part, parameters, known, between); });

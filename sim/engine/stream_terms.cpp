@@ -121,10 +121,8 @@ std::vector<Span> timeline(const models::OperationPlan& plan, const OperationTim
 
 Duration program_bound(const models::Resources& resources, const models::Program& program) {
   std::map<int, double> carried;
-  std::vector<Duration> busy(program.streams.size());
   for (const auto& node : program.nodes) {
     const auto repeat = static_cast<double>(node.repeat);
-    if (node.stream >= 0) busy[static_cast<std::size_t>(node.stream)] += node.repeat * node.work;
     for (const auto& flow : node.flows) {
       for (const auto& crossing : flow.crossings) {
         if (resources.is_link(crossing.resource))
@@ -132,7 +130,7 @@ Duration program_bound(const models::Resources& resources, const models::Program
       }
     }
   }
-  Duration bound = busy.empty() ? Duration{} : std::ranges::max(busy);
+  Duration bound;
   for (const auto& [link, bytes] : carried)
     bound = std::max(bound, Duration{range::whole(bytes / resources.capacity(link) * 1e12 * (1 - 1e-12))});
   return bound;

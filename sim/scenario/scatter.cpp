@@ -15,6 +15,8 @@ constexpr std::string_view k_nccl_sockets = "model.between_systems.nccl_sockets"
 constexpr std::string_view k_stand_in = "model.between_systems.stand_in";
 constexpr std::string_view k_training_host = "model.between_systems.training_host";
 constexpr std::string_view k_training_network = "model.between_systems.training_network";
+constexpr std::string_view k_training_language = "model.between_systems.training_language";
+constexpr std::string_view k_training_images = "model.between_systems.training_images";
 constexpr std::string_view k_mpi = "model.between_systems.mpi";
 
 bool is_over_sockets(const std::vector<std::string>& of_terms) {
@@ -63,8 +65,13 @@ double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& p
   return is_over_sockets(of_terms) ? std::max(usual, sockets->value) : usual;
 }
 
+double compute_between_systems(bool is_transformer, const ParameterSet& parameters) {
+  return parameters.value_or(std::string(is_transformer ? k_training_language : k_training_images), 0);
+}
+
 ParameterSet without_scatter(ParameterSet parameters) {
-  for (const auto name : {k_nccl_host, k_nccl_network, k_training_host, k_training_network, k_mpi})
+  for (const auto name : {k_nccl_host, k_nccl_network, k_training_host, k_training_network, k_training_language,
+                          k_training_images, k_mpi})
     parameters.set({std::string(name), 0, Dimension::number, 0, 0, Confidence::fitted, "a known system", {}});
   return parameters;
 }

@@ -24,6 +24,10 @@ double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& p
 double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters,
                        const std::vector<std::string>& of_terms, bool has_stand_in = false);
 
+/// What networks compute, in frameworks that no log taught: `model.between_systems.training_language` of transformers,
+/// `.training_images` of others.
+double compute_between_systems(bool is_transformer, const ParameterSet& parameters);
+
 /// The same parameters for a system that is known: no scatter between systems.
 ParameterSet without_scatter(ParameterSet parameters);
 

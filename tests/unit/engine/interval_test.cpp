@@ -5,11 +5,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
+#include <string>
 
 #include "fabricast/scatter.hpp"
 #include "tests/support/approx.hpp"
+#include "tests/support/clusters.hpp"
 
 using namespace fabricast;
 using namespace fabricast::literals;
@@ -102,11 +105,11 @@ TEST_CASE("systems nobody calibrated differ by a factor either way, on top of th
   ParameterSet parameters;
   parameters.set(parameter("a", 1, Confidence::low));  // 30 % of 100 us
   const auto row = row_of("a");
-  const auto band = interval(row, parameters, engine::Extrapolation{}, 0.5);
+  const auto band = interval(row, parameters, engine::Extrapolation{}, {.exchange = 0.5});
   CHECK(row.time.us() - band.low.us() == test::approx(std::hypot(30, 100 - 100 / 1.5)));
   CHECK(band.high.us() - row.time.us() == test::approx(std::hypot(30, 50)));
-  CHECK(interval(row, ParameterSet{}, engine::Extrapolation{}, 4).low.us() == test::approx(20));
-  CHECK(interval(row, ParameterSet{}, engine::Extrapolation{}, 4).high.us() == test::approx(500));
+  CHECK(interval(row, ParameterSet{}, engine::Extrapolation{}, {.exchange = 4}).low.us() == test::approx(20));
+  CHECK(interval(row, ParameterSet{}, engine::Extrapolation{}, {.exchange = 4}).high.us() == test::approx(500));
 }
 
 TEST_CASE("the scatter belongs to the kind of forecast, a calibration of that kind takes it away") {
@@ -128,6 +131,32 @@ TEST_CASE("the scatter belongs to the kind of forecast, a calibration of that ki
     CHECK(between_systems(benchmark, 4, without_scatter(parameters)) == 0);
   number("model.between_systems.mpi", 0);
   CHECK(between_systems(Benchmark::osu_bcast, 4, parameters) == 0);
+}
+
+TEST_CASE("what a network computes scatters between frameworks, until steps of these GPUs or a profile are known") {
+  const auto band_of = [](const std::string& workload, bool has_scatter) {
+    auto loaded = test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, hosts: [{name: n, "
+        "type: "
+        "dgx-a100}]}\nworkload: {benchmark: training, batch_per_gpu: 8, gpus: 1, " +
+        workload + "}\n");
+    if (!has_scatter) loaded.parameters = without_scatter(std::move(loaded.parameters));
+    const auto row = test::run(loaded).workloads[0].rows.front();
+    CHECK(row.physical_bound.ps == 0);  // one GPU exchanges nothing
+    return std::array{row.low_time.seconds() / row.time.seconds(), row.high_time.seconds() / row.time.seconds()};
+  };
+  const auto parameters = test::shipped("what-if-p2p-on.yaml").parameters;
+  for (const bool is_language : {true, false}) {
+    const std::string network = is_language ? "network: bert-large" : "network: resnet-50";
+    const double b = compute_between_systems(is_language, parameters);
+    CAPTURE(network);
+    REQUIRE(b > 0);
+    const auto band = band_of(network, true);
+    const auto own = band_of(network, false);
+    CHECK(band[1] - 1 == test::approx(std::hypot(own[1] - 1, b)).epsilon(1e-6));
+    CHECK(1 - band[0] == test::approx(std::hypot(1 - own[0], b / (1 + b))).epsilon(1e-6));
+    CHECK(own[0] < 0.9);  // what is computed is no bound
+  }
 }
 
 TEST_CASE(
@@ -260,12 +289,17 @@ TEST_CASE("a value that a fit has set is as far off as it was before, where noth
   parameters.set(before);
   engine::Acquaintance known;
   known.is_of_kind = true;
-  const auto like = interval(row_of("p"), parameters, known, 0);
+  const auto like = interval(row_of("p"), parameters, known, {});
   CHECK(like.low.us() == test::approx(95));
   CHECK(like.high.us() == test::approx(105));
+  // Steps of one GPU say what it computes, not what its exchanges take.
+  known.has_exchanged = false;
+  CHECK(interval(row_of("p"), parameters, known, {.compute = 0.5}).high == like.high);
+  CHECK(interval(row_of("p"), parameters, known, {.exchange = 0.5}).high > like.high);
+  known.has_exchanged = true;
   known.is_of_kind = false;
   known.in = {"another system"};
-  const auto other = interval(row_of("p"), parameters, known, 0);
+  const auto other = interval(row_of("p"), parameters, known, {});
   CHECK(other.low.us() == test::approx(70));
   CHECK(other.high.us() == test::approx(105));
 }

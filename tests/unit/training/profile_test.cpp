@@ -71,9 +71,10 @@ TEST_CASE("a buffer of Horovod waits for its cycle once, wherever in the backwar
         "optimizer_us\t1000\tparameters\t200\na\t400\t" +
             std::to_string(ready_ms) + "000\nb\t400\t100000\n");
     const auto loaded = test::scenario(
-        "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, hosts: [{name: n, "
-        "count: "
-        "1, type: dgx-1-v100}]}\nworkload: {benchmark: training, profile: \"" +
+        "schema: fabricast/scenario/1\nname: s\n"
+        "topology: {schema: fabricast/topology/1, name: t, parameters: {gpu.compute_spread: {value: 0, source: test}}, "
+        "hosts: [{name: n, count: 1, type: dgx-1-v100}]}\n"
+        "workload: {benchmark: training, profile: \"" +
         profile + "\", model: m, gpus: 2, parallel: {data: horovod, cycle: 5 ms}}\n");
     const auto prediction = test::run(loaded);
     const auto& row = prediction.workloads[0].rows.front();

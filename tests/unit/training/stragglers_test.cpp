@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 
+#include "base/parameter_name.hpp"
 #include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 
@@ -14,10 +16,10 @@ using models::training::slowest_factor;
 
 namespace {
 
-/// Hosts of eight H100 with an adapter each.
+/// Hosts of eight H100 with an adapter each, all of one pace.
 std::string scenario_of(const std::string& workload, int hosts = 2) {
-  return "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - "
-         "{name: n, count: " +
+  return "schema: fabricast/scenario/1\nname: s\ntopology:\n  parameters: {gpu.compute_spread: {value: 0, source: "
+         "test}}\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n    - {name: n, count: " +
          std::to_string(hosts) +
          ", type: hgx-h100-8}\n  fabric: {single_switch: {switch: qm9700, cable: 3 m}}\nworkload: {benchmark: "
          "training, " +
@@ -131,6 +133,35 @@ TEST_CASE("a slow GPU of a pipeline slows its stage") {
   CHECK(row_of(gpt + ", slow: {n1.gpu6: 0.5, n0.gpu0: 0.7}").time > slow.time);
 }
 
+TEST_CASE("by default GPUs of one type lie apart, and all wait for the slowest of those that exchange") {
+  const double apart = test::shipped("training-horovod-16p100.yaml").parameters["gpu.compute_spread"_key];
+  REQUIRE(apart > 0);
+  const auto spread = [](const std::string& workload) {
+    auto loaded = test::scenario(scenario_of(workload));
+    loaded.parameters.set(test::shipped("training-horovod-16p100.yaml").parameters.at("gpu.compute_spread"));
+    return test::run(loaded).workloads[0].rows.front();
+  };
+  const auto passes = [](const Row& row) { return us(row, "forward pass") + us(row, "backward pass"); };
+  const std::string bert = "network: bert-large, batch_per_gpu: 16, launch: graph, gpus: ";
+  CHECK(spread(bert + "1").time == row_of(bert + "1").time);
+  // Expected maxima of 2, 10 and 16 standard normal draws. The optimiser is bound by memory, which keeps its clock.
+  for (const auto& [gpus, draws] : std::map<int, double>{{2, 0.56419}, {10, 1.53875}, {16, 1.76599}}) {
+    const auto row = spread(bert + std::to_string(gpus));
+    CAPTURE(row.label);
+    CHECK(us(row, k_waiting) == test::approx(draws * apart * passes(row)).epsilon(1e-4));
+    CHECK(std::ranges::find(row.terms, k_waiting, &Term::name)->parameter == "gpu.compute_spread");
+  }
+  // Steps of a GPU scatter by themselves: the variances add up, and the scenario's own setting is named.
+  const auto both = spread(bert + "16, jitter: 0.03");
+  CHECK(us(both, k_waiting) > 1.76599 * std::hypot(apart, 0.03) * passes(both) * 0.999);
+  CHECK(std::ranges::find(both.terms, k_waiting, &Term::name)->parameter == "workload.jitter");
+  // A layer that reads its cache waits for memory.
+  const std::string layer =
+      "part: layer, network: gpt-1.3b, tokens: 1, batch_per_gpu: 8, gpus: 8, parallel: {tensor: 8}";
+  CHECK(us(spread(layer + ", kv_length: 4096"), k_waiting) == 0);
+  CHECK(us(spread(layer), k_waiting) > 0);
+}
+
 TEST_CASE("jitter costs more with more GPUs") {
   double before = 1;
   for (const int gpus : {1, 8, 16}) {
@@ -164,7 +195,7 @@ TEST_CASE("slow GPUs that are none are refused") {
     const auto text = fault("network: vgg-16, batch_per_gpu: 8, " + keys);
     INFO(text);
     CHECK(text.find(part) != std::string::npos);
-    CHECK(text.find("s.yaml:9:") != std::string::npos);
+    CHECK(text.find("s.yaml:10:") != std::string::npos);
   };
   has("slow: {n7.gpu0: 0.9}", "'n7.gpu0' is not a GPU of topology 't'");
   has("slow: {n0.hca0: 0.9}", "'n0.hca0' is not a GPU");
