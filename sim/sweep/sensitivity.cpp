@@ -30,7 +30,11 @@ std::string benchmark_for(const std::string& name) {
       {"verbs.", "ib_write_lat and ib_write_bw between two hosts"},
       {"tcp.", "iperf3 and sockperf between two hosts"},
       {"virtualization.", "the same benchmark in a VM and on bare metal"},
-      {"sharing.", "gpu_sharing clients on one GPU"},
+      {"gpu.compute_spread", "the training step itself on one GPU (profile), then on one host"},
+      {"gpu.", "gpu_sharing clients on one GPU"},
+      {"remote_gpu.", "the training step on a remote GPU"},
+      {"migration.", "a live migration of one VM"},
+      {"host.", "the same benchmark beside its neighbours on the host"},
       {"cuda.", "nccl-tests all_reduce_perf, 8 B to 8 GiB, on one and on two hosts"},
       {"pcie.", "bandwidthTest and p2pBandwidthLatencyTest on one host"}};
   for (const auto& [prefix, benchmark] : by_prefix) {
