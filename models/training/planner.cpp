@@ -189,14 +189,17 @@ class TrainingPlanner : public Planner {
     return to_bytes(kept / p.pipeline * element_bytes(p.exchange));
   }
 
-  /// Of all communicators, one whose planner speaks for the step.
+  /// Of all communicators, one whose planner speaks for the step: between hosts, where any is.
   [[nodiscard]] const Communicator* speaker() const {
     const auto& size = largest();
     if (size.group) return &*size.group;
     if (!size.split) return nullptr;
-    if (size.split->data.front()) return &size.split->data.front()->first();
-    if (size.split->tensor) return &size.split->tensor->first();
-    return size.split->expert ? &size.split->expert->first() : nullptr;
+    const auto groups = size.split->all();
+    const auto between = std::ranges::find_if(groups, [](const Communicators* one) {
+      return one->first().planner(Benchmark::all_reduce_perf).num_hosts() > 1;
+    });
+    if (between != groups.end()) return &(*between)->first();
+    return groups.empty() ? nullptr : &groups.front()->first();
   }
 
   [[nodiscard]] bool takes_part(const SlowGpu& slow) const {
