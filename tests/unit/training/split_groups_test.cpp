@@ -269,7 +269,7 @@ TEST_CASE("a result says which adapters all groups leave idle, and that exchange
 }
 
 TEST_CASE("a step says whether its groups between hosts use GPUDirect RDMA, whichever they are") {
-  for (const auto* parallel :
+  for (const std::string parallel :
        {"data: zero1, tensor: 8", "tensor: 16", "tensor: 8, pipeline: 2, micro_batches: 2", "data: zero1, context: 16",
         "pipeline: 16, micro_batches: 2", "data: fsdp", "data: zero1, tensor: 8, context: 2"}) {
     CAPTURE(parallel);
