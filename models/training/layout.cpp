@@ -168,6 +168,15 @@ std::vector<const Communicators*> SplitGroups::all() const {
   return out;
 }
 
+const Communicator* SplitGroups::speaker() const {
+  const auto groups = all();
+  const auto between = std::ranges::find_if(groups, [](const Communicators* one) {
+    return one->first().planner(Benchmark::all_reduce_perf).num_hosts() > 1;
+  });
+  if (between != groups.end()) return &(*between)->first();
+  return groups.empty() ? nullptr : &groups.front()->first();
+}
+
 std::vector<std::string> split_assumptions(const PlanContext& context, const SplitGroups& split, DeviceId gpu) {
   std::vector<std::string> out;
   std::set<DeviceId> used;

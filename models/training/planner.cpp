@@ -189,17 +189,11 @@ class TrainingPlanner : public Planner {
     return to_bytes(kept / p.pipeline * element_bytes(p.exchange));
   }
 
-  /// Of all communicators, one whose planner speaks for the step: between hosts, where any is.
+  /// Of all communicators, one whose planner speaks for the step.
   [[nodiscard]] const Communicator* speaker() const {
     const auto& size = largest();
     if (size.group) return &*size.group;
-    if (!size.split) return nullptr;
-    const auto groups = size.split->all();
-    const auto between = std::ranges::find_if(groups, [](const Communicators* one) {
-      return one->first().planner(Benchmark::all_reduce_perf).num_hosts() > 1;
-    });
-    if (between != groups.end()) return &(*between)->first();
-    return groups.empty() ? nullptr : &groups.front()->first();
+    return size.split ? size.split->speaker() : nullptr;
   }
 
   [[nodiscard]] bool takes_part(const SlowGpu& slow) const {

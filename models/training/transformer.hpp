@@ -60,6 +60,8 @@ struct SplitGroups {
 
   /// Of all kinds and stages.
   [[nodiscard]] std::vector<const Communicators*> all() const;
+  /// One that speaks for the step: between hosts, where any is; none where nothing is exchanged.
+  [[nodiscard]] const Communicator* speaker() const;
 };
 
 /// The split of `gpus` GPUs, or why there is none.
