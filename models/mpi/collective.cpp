@@ -21,6 +21,7 @@
 #include "mpi/rank_clocks.hpp"
 #include "mpi/ranks_memory.hpp"
 #include "mpi/schedule.hpp"
+#include "mpi/shown_protocol.hpp"
 #include "mpi/staged_collective.hpp"
 #include "mpi/ucx_connections.hpp"
 #include "paths/guest.hpp"
@@ -234,19 +235,6 @@ class CollectivePlanner : public Planner {
                              Bytes{range::whole(step.bytes)}, static_cast<std::uint64_t>(step.from), is_kept);
   }
 
-  /// The protocol that a table names: of the last messages between hosts, else of GPUs of a host, else of processes.
-  struct ShownProtocol {
-    std::string name;
-    int place = -1;
-
-    void see(const Message& message, bool is_between_hosts) {
-      const int found = is_between_hosts ? 2 : message.is_copied_inside() ? 0 : 1;
-      if (found < place) return;
-      name = message.protocol;
-      place = found;
-    }
-  };
-
   struct PlannedRound {
     Node node;
     std::map<int, Copies> copies;  ///< by rank
@@ -266,20 +254,29 @@ class CollectivePlanner : public Planner {
       senders.insert(step.from);
       receivers.insert(step.to);
     }
-    std::vector<Message> messages;
-    for (const auto& step : scheduled.steps) messages.push_back(message_of(scheduled, step));
     const bool is_pipeline = scheduled.order == schedules::RoundOrder::pipeline;
+    const bool is_folded =
+        scheduled.order == schedules::RoundOrder::barrier && scheduled.steps.size() > k_most_messages;
+    std::vector<Message> messages;
+    messages.reserve(scheduled.steps.size());
+    SharedTerms terms;  // of messages that are folded
     std::vector<double> alone;
-    for (const auto& message : messages) alone.push_back(transfer_seconds(message));
+    for (const auto& step : scheduled.steps) {
+      messages.push_back(message_of(scheduled, step));
+      alone.push_back(transfer_seconds(messages.back()));
+      if (is_folded) terms.put(messages.back().terms);
+    }
     if (is_pipeline) {
       set_periods(scheduled, messages);
     } else {
       out.copies = share_cores(transfers_, scheduled, messages);
       share_copies_inside(ends_of(scheduled), messages);
     }
+    RoundFlows flows(is_folded);
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto& step = scheduled.steps[i];
       auto& message = messages[i];
+      if (is_folded) message.terms = terms.of(i);
       shown.see(message, hosts_[static_cast<std::size_t>(step.from)] != hosts_[static_cast<std::size_t>(step.to)]);
       const int others = sent[step.from]++;
       if (is_clocked) out.clocks.times.push_back(times_of(message, others));
@@ -307,11 +304,10 @@ class CollectivePlanner : public Planner {
       }
       message.flow.latency = sum(message.terms);
       message.flow.latency_terms = std::move(message.terms);
-      node.flows.push_back(std::move(message.flow));
+      flows.add(std::move(message.flow));
     }
+    node.flows = flows.take();
     if (scheduled.order == schedules::RoundOrder::ring) share_latencies(node);
-    if (scheduled.order == schedules::RoundOrder::barrier && node.flows.size() > k_most_messages)
-      node.flows = in_lockstep(std::move(node.flows));
     auto& reducing = out.clocks.reducing;
     if (scheduled.reduced_bytes > 0 && reduces_device_buffers() && !is_staged_) {
       node.fixed = combining_kernel(transfers_.context(), ranks_.front(), scheduled.reduced_bytes);

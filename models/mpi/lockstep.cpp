@@ -5,9 +5,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
-#include "base/assert.hpp"
-#include "fabricast/models/plan.hpp"
 #include "paths/transport.hpp"
 
 namespace fabricast::models::mpi {
@@ -20,49 +19,66 @@ std::string parameter_of_longest(const Flow& flow) {
   return longest == flow.latency_terms.end() ? std::string() : longest->parameter;
 }
 
-/// Flows of as many bytes.
-Flow as_one(const std::vector<Flow>& flows) {
-  const auto by_latency = [](const Flow& a, const Flow& b) { return a.latency < b.latency; };
-  const auto [first, last] = std::minmax_element(flows.begin(), flows.end(), by_latency);
-  const double span = (last->latency - first->latency).seconds();
-  Flow out = *first;
-  CrossingCounter crossings;
-  out.legs.clear();
-  for (const auto& flow : flows) {
-    for (const auto& crossing : flow.crossings) crossings.add(crossing.resource, crossing.times);
-    out.legs.insert(out.legs.end(), flow.legs.begin(), flow.legs.end());
-    if (flow.rate_cap < out.rate_cap) {
-      out.rate_cap = flow.rate_cap;
-      out.cap_name = flow.cap_name;
-      out.cap_parameter = flow.cap_parameter;
-    }
+bool is_same(const Term& one, const Term& other) {
+  return one.time == other.time && one.name == other.name && one.parameter == other.parameter &&
+         one.source == other.source;
+}
+
+constexpr std::size_t k_most_compared = 16;  ///< lists that were put last
+
+}  // namespace
+
+void SharedTerms::put(std::vector<Term>& terms) {
+  const auto begin = lists_.size() - std::min(lists_.size(), k_most_compared);
+  auto place = begin;
+  while (place < lists_.size() && !std::ranges::equal(lists_[place], terms, is_same)) ++place;
+  places_.push_back(place);
+  if (place == lists_.size()) lists_.push_back(std::move(terms));
+  terms = {};
+}
+
+void RoundFlows::add(Flow flow) {
+  if (!is_folded_) return flows_.push_back(std::move(flow));
+  const auto crossings = std::exchange(flow.crossings, {});
+  const auto legs = std::exchange(flow.legs, {});
+  auto kind = std::ranges::find(kinds_, flow.bytes, [](const Kind& one) { return one.first.bytes; });
+  if (kind == kinds_.end()) {
+    kind = kinds_.emplace(kind);
+    kind->first = kind->last = flow;
   }
-  out.crossings = crossings.take();
-  out.legs = merged_legs(std::move(out.legs));
+  for (const auto& crossing : crossings) kind->crossings.add(crossing.resource, crossing.times);
+  kind->legs.insert(kind->legs.end(), legs.begin(), legs.end());
+  if (flow.rate_cap < kind->rate_cap) {
+    kind->rate_cap = flow.rate_cap;
+    kind->cap_name = flow.cap_name;
+    kind->cap_parameter = flow.cap_parameter;
+  }
+  if (flow.latency >= kind->last.latency) kind->last = flow;
+  if (flow.latency < kind->first.latency) kind->first = std::move(flow);
+}
+
+std::vector<Flow> RoundFlows::take() {
+  for (auto& kind : kinds_) flows_.push_back(as_one(kind));
+  return std::move(flows_);
+}
+
+Flow RoundFlows::as_one(Kind& kind) {
+  auto& out = kind.first;
+  const double span = (kind.last.latency - out.latency).seconds();
+  out.crossings = kind.crossings.take();
+  out.legs = merged_legs(std::move(kind.legs));
+  if (kind.rate_cap < out.rate_cap) {
+    out.rate_cap = kind.rate_cap;
+    out.cap_name = kind.cap_name;
+    out.cap_parameter = kind.cap_parameter;
+  }
   if (const double posted = span > 0 ? out.bytes / span : std::numeric_limits<double>::infinity();
       posted < out.rate_cap) {
     out.rate_cap = posted;
     out.cap_name = "messages of a round, posted one after the other";
-    out.cap_parameter = parameter_of_longest(*last);
+    out.cap_parameter = parameter_of_longest(kind.last);
   }
-  return out;
-}
-
-}  // namespace
-
-std::vector<Flow> in_lockstep(std::vector<Flow> flows) {
-  FABRICAST_ASSERT(!flows.empty(), "no flows");
-  std::vector<std::vector<Flow>> kinds;
-  for (auto& flow : flows) {
-    const auto kind = std::ranges::find(kinds, flow.bytes, [](const auto& one) { return one.front().bytes; });
-    if (kind == kinds.end())
-      kinds.push_back({std::move(flow)});
-    else
-      kind->push_back(std::move(flow));
-  }
-  std::vector<Flow> out;
-  for (const auto& kind : kinds) out.push_back(as_one(kind));
-  return out;
+  return std::move(out);
 }
 
 void share_latencies(Node& node) {

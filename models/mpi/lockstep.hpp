@@ -2,9 +2,12 @@
 // Rounds of very many messages (a linear all-to-all of 128 ranks has 16,256) as one flow, and rings as their mean edge.
 #pragma once
 
+#include <cstddef>
+#include <limits>
+#include <string>
 #include <vector>
 
-#include "fabricast/models/program.hpp"
+#include "fabricast/models/plan.hpp"
 
 namespace fabricast::models::mpi {
 
@@ -15,9 +18,43 @@ namespace fabricast::models::mpi {
 /// rates, so n^2 messages cost n^4; tests/unit/simulate compares both.
 inline constexpr std::size_t k_most_messages = 1024;
 
-/// All flows (at least one) as one for each number of bytes, in the order in which the numbers first come: it starts
-/// with its first message and is no faster than the ranks post, which takes from the least latency to the greatest.
-std::vector<Flow> in_lockstep(std::vector<Flow> flows);
+/// Terms of very many messages, of which most are equal: 0.8 KB of each otherwise.
+class SharedTerms {
+ public:
+  /// Takes those of the next message away.
+  void put(std::vector<Term>& terms);
+  [[nodiscard]] const std::vector<Term>& of(std::size_t message) const { return lists_[places_[message]]; }
+
+ private:
+  std::vector<std::vector<Term>> lists_;
+  std::vector<std::size_t> places_;  ///< [message] -> lists_
+};
+
+/// The flows of a round as they come, or folded: all as one for each number of bytes, in the order in which the numbers
+/// first come. It starts with its first message and is no faster than the ranks post, which takes from the least
+/// latency to the greatest.
+class RoundFlows {
+ public:
+  explicit RoundFlows(bool is_folded) : is_folded_(is_folded) {}
+
+  void add(Flow flow);
+  [[nodiscard]] std::vector<Flow> take();
+
+ private:
+  /// Flows of as many bytes.
+  struct Kind {
+    Flow first, last;                                           ///< by latency, without what they cross
+    double rate_cap = std::numeric_limits<double>::infinity();  ///< the least
+    std::string cap_name, cap_parameter;
+    CrossingCounter crossings;
+    std::vector<Leg> legs;
+  };
+  [[nodiscard]] static Flow as_one(Kind& kind);
+
+  bool is_folded_;
+  std::vector<Flow> flows_;
+  std::vector<Kind> kinds_;
+};
 
 /// Rounds of a ring are no barriers: a block passes every edge in turn, so its latencies are those of the mean edge
 /// (tests/unit/simulate compares with the ring expanded step by step).

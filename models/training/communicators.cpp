@@ -39,6 +39,23 @@ void merge(const OperationPlan& plan, OperationPlan& into) {
   }
 }
 
+void repeat(std::vector<Term>& terms, double times) {
+  for (auto& term : terms) term.time = from_seconds(times * term.time.seconds());
+}
+
+/// The nodes of `program` from `first` on take `times` as long as they do alone: their bytes and waits in a row.
+void repeat(Program& program, std::size_t first, double times) {
+  for (auto n = first; n < program.nodes.size(); ++n) {
+    repeat(program.nodes[n].fixed, times);
+    for (auto& flow : program.nodes[n].flows) {
+      flow.bytes *= times;
+      if (flow.payload > 0) flow.payload *= times;
+      flow.latency = from_seconds(times * flow.latency.seconds());
+      repeat(flow.latency_terms, times);
+    }
+  }
+}
+
 /// Links between switches, and limits of switches: what hosts that do not meet share.
 bool is_between_switches(const Resources& resources, const Crossing& crossing) {
   const auto& topology = resources.topology();
@@ -179,13 +196,14 @@ std::set<DeviceId> Communicators::hcas_in_use() const {
 }
 
 int Communicators::append(Program& program, Wire& wire, Benchmark operation, Bytes size, const std::vector<int>& after,
-                          int stream, const std::string& name, int slowed) const {
+                          int stream, const std::string& name, int slowed, double times) const {
   std::vector<int> ends;
   for (const auto& part : exchange(operation, size).parts) {
     const bool is_first = ends.empty();
     const auto first = program.nodes.size() + 1;
     const double share = is_first && slowed >= 0 ? slowdown(operation, size) : -1;
     ends.push_back(append_operation(program, part.plan, after, is_first ? stream : -1, name, {slowed, share}));
+    if (times != 1) repeat(program, first - 1, times);
     wire.place(first, part);
   }
   if (ends.size() == 1) return ends.front();

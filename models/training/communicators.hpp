@@ -53,9 +53,10 @@ class Communicators {
                                     const std::vector<std::vector<DeviceId>>& groups, bool is_beside);
 
   /// Appends `operation` of `size` bytes in every group, the first group on `stream`; returns the index of the last
-  /// node. What waits for it is called `name`; it slows compute on device `slowed`, -1 = none.
+  /// node. What waits for it is called `name`; it slows compute on device `slowed`, -1 = none. `times` of them, one
+  /// after another, are seen as one.
   int append(Program& program, Wire& wire, Benchmark operation, Bytes size, const std::vector<int>& after, int stream,
-             const std::string& name, int slowed) const;
+             const std::string& name, int slowed, double times = 1) const;
   /// Of all groups at once, when nothing else is exchanged.
   [[nodiscard]] Duration time_alone(Benchmark operation, Bytes size) const;
   /// How much longer compute takes beside it, as a share.

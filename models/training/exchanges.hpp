@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives inside the layers of a split transformer, as times of one block and micro-batch.
+// Collectives inside the layers of a split transformer, of one block and micro-batch: terms of the pass where nothing
+// else is on the wire, flows where other workloads are.
 //
 //   tensor      2 all-reduces of b s h e forward, 2 backward; by sequence 2 all-gathers + 2 reduce-scatters forward,
 //   and
@@ -19,21 +20,39 @@
 // e: bytes per activation, b s: tokens of the GPU. [Megatron-LM; training-steps, section 3]
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "training/transformer.hpp"
 
 namespace fabricast::models::training {
 
+/// Equal exchanges of one kind of group.
+struct LayerExchange {
+  const char* name;
+  const Communicators* groups;
+  Benchmark operation;
+  Bytes size;
+  std::int64_t times = 1;
+  Duration gap;      ///< behind each: the start of the kernel that waits for it
+  Duration hidden;   ///< of all as long as they take alone: what compute hides
+  double price = 0;  ///< how much longer that compute takes, as a share
+};
+
 class BlockExchanges {
  public:
-  BlockExchanges(const ParameterSet& parameters, const TrainingSpec& spec, const SplitGroups& groups);
+  BlockExchanges(const ParameterSet& parameters, const TrainingSpec& spec, const Layout& layout,
+                 const LayerGroups& groups);
 
-  /// Terms of `blocks` blocks; zero ones are left out. `is_paired`: another micro-batch passes the other way beside it.
-  [[nodiscard]] std::vector<Term> forward(const BlockCount& blocks, const TransformerWork& work,
-                                          bool is_paired = false) const;
-  [[nodiscard]] std::vector<Term> backward(const BlockCount& blocks, const TransformerWork& work,
-                                           bool is_paired = false) const;
+  /// Of `blocks` blocks. `is_paired`: another micro-batch passes the other way beside it.
+  [[nodiscard]] std::vector<LayerExchange> forward(const BlockCount& blocks, const TransformerWork& work,
+                                                   bool is_paired = false) const;
+  [[nodiscard]] std::vector<LayerExchange> backward(const BlockCount& blocks, const TransformerWork& work,
+                                                    bool is_paired = false) const;
+  /// What they add to a pass when nothing else is on the wire; zero terms are left out.
+  [[nodiscard]] std::vector<Term> terms(const std::vector<LayerExchange>& exchanges) const;
+  /// The part of these that is on no wire.
+  [[nodiscard]] std::vector<Term> terms_beside(const std::vector<LayerExchange>& exchanges) const;
   /// A vector of so many elements per token.
   [[nodiscard]] Bytes vectors(std::int64_t elements) const;
   /// One all-reduce of a layer's activations.
@@ -44,20 +63,43 @@ class BlockExchanges {
   [[nodiscard]] Bytes dispatched() const;
 
  private:
-  [[nodiscard]] Duration one(const Communicators& groups, Benchmark operation, Bytes size) const;
-  [[nodiscard]] Duration tensor(bool is_backward) const;
-  [[nodiscard]] Duration tensor_of_attention(bool is_backward) const;
-  [[nodiscard]] Duration tensor_of_experts(bool is_backward) const;
-  [[nodiscard]] Duration context(bool is_backward, const BlockWork& block) const;
-  [[nodiscard]] Duration heads_for_tokens() const;
-  [[nodiscard]] Duration expert() const;
-  [[nodiscard]] std::vector<Term> terms(const BlockCount& blocks, bool is_backward, const TransformerWork& work,
-                                        Duration beside) const;
+  using Exchanges = std::vector<LayerExchange>;
+
+  void add_tensor(Exchanges& out, Benchmark operation, Bytes size, std::int64_t times) const;
+  void add_tensor(Exchanges& out, bool is_backward, std::int64_t blocks) const;
+  void add_tensor_of_attention(Exchanges& out, bool is_backward, std::int64_t blocks) const;
+  void add_tensor_of_experts(Exchanges& out, bool is_backward, std::int64_t blocks) const;
+  void add_context(Exchanges& out, bool is_backward, std::int64_t blocks, const BlockWork& block) const;
+  void add_heads_for_tokens(Exchanges& out, std::int64_t blocks) const;
+  void add_experts(Exchanges& out, std::int64_t blocks, Duration beside) const;
+  [[nodiscard]] Exchanges exchanges(const BlockCount& blocks, bool is_backward, const TransformerWork& work,
+                                    Duration beside) const;
 
   const ParameterSet& parameters_;
   const TrainingSpec& spec_;
-  const SplitGroups& groups_;
+  const Layout& layout_;
+  const LayerGroups& groups_;
+  Duration gap_;
   double tokens_ = 1;
+};
+
+/// The exchanges inside the layers of one stage as flows, which those of other workloads meet. What compute hides is on
+/// the wire beside it and has to be there when the pass behind it ends.
+class LayerFlows {
+ public:
+  LayerFlows(Program& program, Wire& wire, int stream) : program_(program), wire_(wire), stream_(stream) {}
+
+  /// Behind compute node `work`; returns what takes its place for those that wait for it.
+  int append(const std::vector<LayerExchange>& exchanges, int work);
+  /// A pass ends with node `last`; returns what ends it.
+  int end_pass(int last);
+
+ private:
+  Program& program_;
+  Wire& wire_;
+  int stream_;
+  int hidden_ = -1;         ///< last node of what is hidden
+  int hidden_before_ = -1;  ///< of the pass before
 };
 
 }  // namespace fabricast::models::training

@@ -28,10 +28,12 @@ class ShardedStep {
         roofline_(roofline),
         spec_(spec),
         work_(work),
-        exchanges_(costs.parameters, spec, groups),
+        exchanges_(costs.parameters, spec, groups.layout, groups.layer.front()),
+        meets_others_(groups.meets_others),
         group_(groups.data.front() ? &*groups.data.front() : nullptr),
         experts_(groups.expert_data.front() ? &*groups.expert_data.front() : nullptr),
-        wire_(groups.wire) {
+        wire_(groups.wire),
+        flows_(program_, wire_, k_compute) {
     program_.num_devices = 1;
     program_.streams = {{"GPU 0 compute", 0}, {"GPU 0 NCCL", -1}};
   }
@@ -48,8 +50,7 @@ class ShardedStep {
       for (int b = 0; b < blocks; ++b) {
         copy_out(block(b), next);
         if (b + 1 < blocks) next = gather(block(b + 1), {last_});
-        compute(k_forward, block(b).forward,
-                launching(block(b).launch_forward, exchanges_.forward(work_.count(b, b + 1), work_)));
+        pass(k_forward, block(b).forward, block(b).launch_forward, exchanges_.forward(work_.count(b, b + 1), work_));
       }
       compute(k_forward, work_.last.forward, launching(work_.last.launch_forward));
       backward(blocks, root);
@@ -57,6 +58,7 @@ class ShardedStep {
     const auto all = work_.sum(work_.count(0, blocks));
     const double own = (root.parameters + all.parameters) / (group_ == nullptr ? 1 : group_->size()) +
                        all.expert_parameters / (experts_ == nullptr ? 1 : experts_->size());
+    last_ = flows_.end_pass(last_);
     compute(k_optimizer, roofline_.optimizer(own, all.tensors), {}, reduced_, roofline_.optimizer_efficiency().name);
     wire_.fill(program_);
     return std::move(program_);
@@ -72,8 +74,7 @@ class ShardedStep {
     for (int b = blocks - 1; b >= 0; --b) {
       if (next >= 0) copy_out(block(b), next);
       next = b > 0 ? gather(block(b - 1), {last_}) : -1;
-      compute(k_backward, block(b).backward,
-              launching(block(b).launch_backward, exchanges_.backward(work_.count(b, b + 1), work_)));
+      pass(k_backward, block(b).backward, block(b).launch_backward, exchanges_.backward(work_.count(b, b + 1), work_));
       reduce(block(b));
     }
     compute(k_backward, work_.first.backward, launching(work_.first.launch_backward));
@@ -100,6 +101,13 @@ class ShardedStep {
     if (after >= 0) node.after.push_back(after);
     program_.nodes.push_back(std::move(node));
     return last_ = static_cast<int>(program_.nodes.size()) - 1;
+  }
+
+  /// A block one way, with what it exchanges inside.
+  void pass(const char* name, Duration time, Duration launch, const std::vector<LayerExchange>& exchanges) {
+    compute(name, time,
+            launching(launch, meets_others_ ? exchanges_.terms_beside(exchanges) : exchanges_.terms(exchanges)));
+    if (meets_others_) last_ = flows_.end_pass(flows_.append(exchanges, last_));
   }
 
   /// What is gathered and scattered of a part.
@@ -148,10 +156,12 @@ class ShardedStep {
   const TrainingSpec& spec_;
   const TransformerWork& work_;
   BlockExchanges exchanges_;
+  bool meets_others_;
   const Communicators* group_;    ///< replicas of what is no expert
   const Communicators* experts_;  ///< replicas of experts
   Wire wire_;
   Program program_;
+  LayerFlows flows_;
   int last_ = -1;
   int reduced_ = -1;
 };

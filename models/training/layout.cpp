@@ -128,7 +128,7 @@ Result<SplitGroups> make_groups(const PlanContext& context, const Workload& work
   auto layout = layout_of(workload, static_cast<int>(gpus.size()));
   if (!layout) return tl::unexpected(layout.error());
   const bool is_alone = context.runs_alone && !context.full_expansion && !context.with_legs;
-  SplitGroups groups{*layout, Wire(context.resources, is_alone), {}, {}, {}, {}, {}, {}, {}};
+  SplitGroups groups{*layout, Wire(context.resources, is_alone), !context.runs_alone, {}, {}, {}, {}};
   // Stages exchange gradients while others send.
   GroupMaker maker(context, workload, gpus, layout->pipeline > 1);
   const auto& [tensor, shards, pipeline, data, expert, expert_tensor] = *layout;
@@ -138,10 +138,12 @@ Result<SplitGroups> make_groups(const PlanContext& context, const Workload& work
   const bool has_experts = workload.training->network->transformer->experts > 0;
   const bool is_apart = has_experts && layout->has_experts_apart();
   const bool is_gathered = has_experts && workload.training->parallel.sequence;
-  groups.tensor = maker.make({0, replicas, 1, tensor});
-  groups.context = maker.make({0, tensor * data, tensor, shards});
-  groups.expert = maker.make({0, stage / expert, expert_tensor, expert});
-  groups.expert_tensor = maker.make({0, stage / expert_tensor, 1, is_gathered ? expert_tensor : 1});
+  for (int s = 0; s < (groups.meets_others ? pipeline : 1); ++s) {
+    groups.layer.push_back({maker.make({s * stage, replicas, 1, tensor}),
+                            maker.make({s * stage, tensor * data, tensor, shards}),
+                            maker.make({s * stage, stage / expert, expert_tensor, expert}),
+                            maker.make({s * stage, stage / expert_tensor, 1, is_gathered ? expert_tensor : 1})});
+  }
   for (int s = 0; s < pipeline; ++s) {
     groups.data.push_back(maker.make({s * stage, tensor, tensor, replicas}));
     groups.expert_data.push_back(maker.make({s * stage, experts, experts, is_apart ? layout->expert_replicas() : 1}));
@@ -158,10 +160,21 @@ std::vector<const Communicators*> SplitGroups::all() const {
   const auto add = [&](const std::optional<Communicators>& groups) {
     if (groups) out.push_back(&*groups);
   };
-  for (const auto* groups : {&tensor, &context, &expert, &expert_tensor}) add(*groups);
-  for (const auto* stages : {&data, &expert_data, &send})
+  for (const auto* stages : {&data, &expert_data})
     for (const auto& groups : *stages) add(groups);
+  for (const auto& stage : layer)
+    for (const auto* groups : {&stage.tensor, &stage.context, &stage.expert, &stage.expert_tensor}) add(*groups);
+  for (const auto& groups : send) add(groups);
   return out;
+}
+
+const Communicator* SplitGroups::speaker() const {
+  const auto groups = all();
+  const auto between = std::ranges::find_if(groups, [](const Communicators* one) {
+    return one->first().planner(Benchmark::all_reduce_perf).num_hosts() > 1;
+  });
+  if (between != groups.end()) return &(*between)->first();
+  return groups.empty() ? nullptr : &groups.front()->first();
 }
 
 std::vector<std::string> split_assumptions(const PlanContext& context, const SplitGroups& split, DeviceId gpu) {
@@ -173,9 +186,10 @@ std::vector<std::string> split_assumptions(const PlanContext& context, const Spl
       out.emplace_back("groups of one kind exchange at the same moment, over what they share of adapters and links");
     used.merge(groups->hcas_in_use());
   }
-  const bool has_inside = split.tensor || split.context || split.expert;
-  if (has_inside && context.workloads != nullptr && context.workloads->size() > 1)
-    out.emplace_back("exchanges inside layers take as long as alone: other workloads and they do not slow each other");
+  if (split.meets_others && !split.layer.front().is_empty())
+    out.emplace_back(
+        "exchanges inside layers meet all else that is on the wire, also what the step itself exchanges beside them; "
+        "of a step without other workloads they count as if apart");
   const int host = context.topology.host_of(gpu);
   const auto all = static_cast<std::ptrdiff_t>(context.topology.hcas_by_distance(gpu).size());
   const auto count = std::ranges::count(used, host, [&](DeviceId hca) { return context.topology.host_of(hca); });

@@ -193,10 +193,7 @@ class TrainingPlanner : public Planner {
   [[nodiscard]] const Communicator* speaker() const {
     const auto& size = largest();
     if (size.group) return &*size.group;
-    if (!size.split) return nullptr;
-    if (size.split->data.front()) return &size.split->data.front()->first();
-    if (size.split->tensor) return &size.split->tensor->first();
-    return size.split->expert ? &size.split->expert->first() : nullptr;
+    return size.split ? size.split->speaker() : nullptr;
   }
 
   [[nodiscard]] bool takes_part(const SlowGpu& slow) const {

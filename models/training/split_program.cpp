@@ -30,11 +30,14 @@ class SplitStep {
         groups_(groups),
         work_(work),
         layout_(groups.layout),
-        exchanges_(costs.parameters, spec, groups),
         interleave_(spec.parallel.interleave),
         wire_(groups.wire) {
     program_.num_devices = layout_.pipeline;
-    for (int s = 0; s < layout_.pipeline; ++s) program_.streams.push_back({fmt::format("stage {} compute", s), s});
+    for (int s = 0; s < layout_.pipeline; ++s) {
+      program_.streams.push_back({fmt::format("stage {} compute", s), s});
+      exchanges_.emplace_back(costs.parameters, spec_, layout_, groups_.layer_of(s));
+      flows_.emplace_back(program_, wire_, s);
+    }
     for (int s = 0; s < layout_.pipeline; ++s) program_.streams.push_back({fmt::format("stage {} NCCL", s), -1});
     last_.assign(static_cast<std::size_t>(layout_.pipeline), -1);
     exchanged_.resize(static_cast<std::size_t>(layout_.pipeline));
@@ -138,8 +141,8 @@ class SplitStep {
     const auto& pair = groups_.send[static_cast<std::size_t>(is_next ? stage : to_stage)];
     // Without interleaving a stage computes nothing while it sends.
     const int stream = interleave_ > 1 ? -1 : stage;
-    const int sent = pair->append(program_, wire_, Benchmark::sendrecv_perf, exchanges_.boundary(), {node}, stream,
-                                  "exposed sends between stages", -1);
+    const int sent = pair->append(program_, wire_, Benchmark::sendrecv_perf, exchanges_.front().boundary(), {node},
+                                  stream, "exposed sends between stages", -1);
     if (interleave_ == 1) last_[static_cast<std::size_t>(stage)] = sent;
     return sent;
   }
@@ -156,8 +159,10 @@ class SplitStep {
     const int step = is_exchanged ? blocks_per_bucket() : std::max(1, blocks);
     for (int first = 0; first < std::max(1, blocks); first += step)
       add_piece(stage, task, {first, std::min(step, blocks - first), blocks, passes_another}, is_exchanged, after);
+    auto& last = last_[static_cast<std::size_t>(stage)];
+    last = flows_[static_cast<std::size_t>(stage)].end_pass(last);
     const Key key{place, task.batch, task.is_backward};
-    done_[key] = last_[static_cast<std::size_t>(stage)];
+    done_[key] = last;
     const int to = task.is_backward ? place - 1 : place + 1;
     if (to >= 0 && to < virtual_stages()) sent_[key] = send(key, to % layout_.pipeline);
   }
@@ -186,12 +191,16 @@ class SplitStep {
       sum.parameters += work_.last.parameters;
     }
     if (is_exchanged && !task.is_backward) gather(stage, sum, after);
-    auto exposed = task.is_backward ? exchanges_.backward(blocks, work_, piece.is_paired)
-                                    : exchanges_.forward(blocks, work_, piece.is_paired);
-    const int node = compute(stage, task.is_backward ? k_backward : k_forward, work_.compute_parameter, time,
-                             std::move(exposed), after);
+    const auto& of_stage = exchanges_[static_cast<std::size_t>(stage)];
+    const auto exchanges = task.is_backward ? of_stage.backward(blocks, work_, piece.is_paired)
+                                            : of_stage.forward(blocks, work_, piece.is_paired);
+    const int work =
+        compute(stage, task.is_backward ? k_backward : k_forward, work_.compute_parameter, time,
+                groups_.meets_others ? of_stage.terms_beside(exchanges) : of_stage.terms(exchanges), after);
     after.clear();
-    if (is_exchanged && task.is_backward) reduce(stage, sum, node);
+    auto& last = last_[static_cast<std::size_t>(stage)];
+    if (groups_.meets_others) last = flows_[static_cast<std::size_t>(stage)].append(exchanges, work);
+    if (is_exchanged && task.is_backward) reduce(stage, sum, last);
   }
 
   [[nodiscard]] bool is_sharded() const { return spec_.parallel.data == DataParallelism::zero1; }
@@ -241,6 +250,8 @@ class SplitStep {
       blocks.sparse += one.sparse;
     }
     auto sum = work_.sum(blocks);
+    auto& last = last_[static_cast<std::size_t>(stage)];
+    last = flows_[static_cast<std::size_t>(stage)].end_pass(last);
     if (stage == 0) sum.parameters += work_.first.parameters;
     if (stage + 1 == layout_.pipeline) sum.parameters += work_.last.parameters;
     const double own = sum.parameters / (is_sharded() ? layout_.replicas() : 1) +
@@ -254,7 +265,8 @@ class SplitStep {
   const SplitGroups& groups_;
   const TransformerWork& work_;
   Layout layout_;
-  BlockExchanges exchanges_;
+  std::vector<BlockExchanges> exchanges_;  ///< [stage]
+  std::vector<LayerFlows> flows_;          ///< [stage]
   int interleave_;
   Wire wire_;
   Program program_;

@@ -6,7 +6,8 @@
 //
 // One compute stream and one NCCL stream per pipeline stage stand for all GPUs of the stage: replicas do the same at
 // the same time. Collectives inside a layer wait for compute and compute waits for them: they are fixed terms of the
-// chunk of layers that a stage computes. Sends between stages and the exchange of gradients are flows.
+// chunk of layers that a stage computes, or flows where other workloads may be in their way. Sends between stages and
+// the exchange of gradients are flows.
 //
 //   1F1B: p - s - 1 forward passes, then one backward after each forward; interleaved as Megatron-LM orders chunks.
 //
@@ -37,18 +38,30 @@ struct Layout {
   [[nodiscard]] int expert_replicas() const { return tensor * data * context / (expert * expert_tensor); }
 };
 
-/// The groups that talk, those of a stage and kind together. Groups of stage 0 stand for those of other stages where
-/// only their times count.
+/// The groups that talk inside the layers of a stage, those of a kind together.
+struct LayerGroups {
+  std::optional<Communicators> tensor, context, expert, expert_tensor;
+
+  [[nodiscard]] bool is_empty() const { return !tensor && !context && !expert && !expert_tensor; }
+};
+
 struct SplitGroups {
   Layout layout;
-  Wire wire;  ///< empty; of a program that they exchange in
-  std::optional<Communicators> tensor, context, expert, expert_tensor;
+  Wire wire;                       ///< empty; of a program that they exchange in
+  bool meets_others = false;       ///< other workloads run beside it: what layers exchange is on the wire
+  std::vector<LayerGroups> layer;  ///< [stage] where they are on the wire, else those of stage 0, whose times all have
   std::vector<std::optional<Communicators>> data;         ///< [stage]
   std::vector<std::optional<Communicators>> expert_data;  ///< [stage]: replicas of its experts
   std::vector<std::optional<Communicators>> send;         ///< [stage]: to the next one, the last one's to the first
 
+  [[nodiscard]] const LayerGroups& layer_of(int stage) const {
+    return layer.size() == 1 ? layer.front() : layer[static_cast<std::size_t>(stage)];
+  }
+
   /// Of all kinds and stages.
   [[nodiscard]] std::vector<const Communicators*> all() const;
+  /// One that speaks for the step: between hosts, where any is; none where nothing is exchanged.
+  [[nodiscard]] const Communicator* speaker() const;
 };
 
 /// The split of `gpus` GPUs, or why there is none.

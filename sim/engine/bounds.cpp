@@ -2,7 +2,8 @@
 #include "engine/bounds.hpp"
 
 #include <algorithm>
-#include <map>
+#include <utility>
+#include <vector>
 
 #include "engine/stream_terms.hpp"
 
@@ -29,37 +30,70 @@ bool joins_switches(const Resources& resources, int resource) {
   return topology.kind(link.from) == DeviceKind::network_switch && topology.kind(link.to) == DeviceKind::network_switch;
 }
 
-/// Seconds below which no protocol gets a node: the slowest of all links with the payload of all flows that cross it,
-/// and of all flows with the latency of their links. Only links and the rate limits of virtual functions count, no
-/// fitted limits. `is_spread`: links between switches do not count, as if routes never met there.
-double physical_bound(const Resources& resources, const models::Node& node, bool is_spread) {
-  std::map<int, double> carried;
-  double slowest = 0;
-  for (const auto& flow : node.flows) {
-    double own = 0;
-    for (const auto& crossing : flow.crossings) {
-      if (!resources.is_link(crossing.resource) &&
-          resources.parameter(crossing.resource) != "virtualization.rate_limit")
-        continue;
-      if (is_spread && joins_switches(resources, crossing.resource)) continue;
-      const double bytes = (flow.payload < 0 ? flow.bytes : flow.payload) * crossing.times;
-      carried[crossing.resource] += bytes;
-      own = std::max(own, bytes / resources.capacity(crossing.resource));
+/// What each resource carries of a node, and what it may at most.
+class Carried {
+ public:
+  /// `is_spread`: links between switches do not count, as if routes never met there.
+  Carried(const Resources& resources, bool is_spread) : resources_(resources), is_spread_(is_spread) {}
+
+  /// Seconds below which no protocol gets `node`: the slowest of all links with the payload of all flows that cross it,
+  /// and of all flows with the latency of their links. Only links and the rate limits of virtual functions count, no
+  /// fitted limits.
+  double seconds(const models::Node& node) {
+    double slowest = 0;
+    std::vector<int> used;
+    for (const auto& flow : node.flows) {
+      double own = 0;
+      for (const auto& crossing : flow.crossings) {
+        auto& one = of(crossing.resource);
+        if (!one.counts) continue;
+        const double bytes = (flow.payload < 0 ? flow.bytes : flow.payload) * crossing.times;
+        if (!std::exchange(one.is_used, true)) used.push_back(crossing.resource);
+        one.bytes += bytes;
+        own = std::max(own, bytes / one.capacity);
+      }
+      slowest = std::max(slowest, path_latency(flow).seconds() + own);
     }
-    slowest = std::max(slowest, path_latency(flow).seconds() + own);
+    for (const int resource : used) {
+      auto& one = of(resource);
+      slowest = std::max(slowest, std::exchange(one.bytes, 0) / one.capacity);
+      one.is_used = false;
+    }
+    return slowest * static_cast<double>(node.repeat);
   }
-  for (const auto& [link, bytes] : carried) slowest = std::max(slowest, bytes / resources.capacity(link));
-  return slowest * static_cast<double>(node.repeat);
-}
+
+ private:
+  struct One {
+    bool is_known = false, counts = false, is_used = false;
+    double capacity = 0, bytes = 0;
+  };
+
+  One& of(int resource) {
+    const auto place = static_cast<std::size_t>(resource);
+    if (place >= all_.size()) all_.resize(place + 1);
+    auto& one = all_[place];
+    if (one.is_known) return one;
+    one.is_known = true;
+    one.counts = (resources_.is_link(resource) || resources_.parameter(resource) == "virtualization.rate_limit") &&
+                 !(is_spread_ && joins_switches(resources_, resource));
+    one.capacity = one.counts ? resources_.capacity(resource) : 0;
+    return one;
+  }
+
+  const Resources& resources_;
+  bool is_spread_;
+  std::vector<One> all_;  ///< [resource]
+};
 
 /// Of the longest way through the program.
 Duration physical_bound(const Resources& resources, const OperationPlan& plan, bool is_spread) {
+  Carried carried(resources, is_spread);
   std::vector<double> ends;
   double seconds = 0;
   for (const auto& node : plan.program.nodes) {
     double start = 0;
     for (const int earlier : node.after) start = std::max(start, ends[static_cast<std::size_t>(earlier)]);
-    ends.push_back(start + physical_bound(resources, node, is_spread));
+    ends.push_back(start + carried.seconds(node));
     seconds = std::max(seconds, ends.back());
   }
   // Whole picoseconds below: times are rounded per flow.

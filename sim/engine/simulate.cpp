@@ -169,8 +169,11 @@ class Simulator {
     row_ = i;
     shared_ = shared_in(i);
     std::vector<OperationPlan> plans;
+    std::vector<std::vector<Duration>> drawn;  // by other draws, which plan apart: before the plan, which may be large
     for (std::size_t w = 0; w < planners_.size(); ++w) {
       const auto sizes = sizes_of(scenario_.workloads[w]);
+      drawn.push_back(i < sizes.size() && takes_drawn_routes(w) ? draws_->bounds(w, sizes[i])
+                                                                : std::vector<Duration>{});
       plans.push_back(planners_[w]->plan(sizes[std::min(i, sizes.size() - 1)]));
     }
     std::vector<engine::Job> jobs;
@@ -181,17 +184,15 @@ class Simulator {
     for (std::size_t w = 0; w < plans.size(); ++w) {
       const auto& report = reports[w];
       if (report && (report->stop == "past range" || report->stop == "time limit")) return refuse(0, plans[0]);
-      const auto sizes = sizes_of(scenario_.workloads[w]);
-      if (i >= sizes.size()) continue;
-      const auto drawn = takes_drawn_routes(w) ? draws_->bounds(w, sizes[i]) : std::vector<Duration>{};
+      if (i >= sizes_of(scenario_.workloads[w]).size()) continue;
       const auto waits = [&, others = met_in_turns(w, jobs, timings)](Duration time) {
         return models::waits_in_turns(context_, *planners_[w], scenario_.workloads[w], others, time);
       };
-      auto row = engine::make_row(resources_, *planners_[w], plans[w], timings[w], waits, parameters_,
-                                  scenario_.workloads[w], options_.fidelity == Fidelity::packet, drawn, outside_in_[w]);
-      if (!drawn.empty() && !is_spread_) {
-        const auto bound = engine::bound_of(resources_, plans[w]);
-        is_spread_ = std::ranges::any_of(drawn, [&](auto one) { return one != bound; });
+      auto row =
+          engine::make_row(resources_, *planners_[w], plans[w], timings[w], waits, parameters_, scenario_.workloads[w],
+                           options_.fidelity == Fidelity::packet, drawn[w], outside_in_[w]);
+      if (!drawn[w].empty() && !is_spread_) {
+        is_spread_ = std::ranges::count(drawn[w], engine::bound_of(resources_, plans[w])) < std::ssize(drawn[w]);
       }
       if (engine::is_past_range(row)) {
         refuse(w, plans[w], row.bottleneck);

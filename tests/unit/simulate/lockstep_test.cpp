@@ -35,7 +35,9 @@ Both times(const std::string& topology, const std::string& ranks, int count, con
   REQUIRE(each.program.nodes.size() == 1);
   REQUIRE(each.program.nodes[0].flows.size() == static_cast<std::size_t>(count * (count - 1)));
   auto one = each;
-  one.program.nodes[0].flows = models::mpi::in_lockstep(each.program.nodes[0].flows);
+  models::mpi::RoundFlows folded(true);
+  for (const auto& flow : each.program.nodes[0].flows) folded.add(flow);
+  one.program.nodes[0].flows = folded.take();
   return {engine::run(resources, {{&each, {}}})[0].total.us(), engine::run(resources, {{&one, {}}})[0].total.us()};
 }
 
@@ -82,4 +84,21 @@ TEST_CASE("above a thousand messages a round is one flow, with as many bytes on 
   int most = 0;
   for (const auto& crossing : merged[0].crossings) most = std::max(most, crossing.times);
   CHECK(most >= 32);  // each rank's port takes one message to every other
+}
+
+TEST_CASE("messages keep their own terms where equal lists are kept once") {
+  models::mpi::SharedTerms shared;
+  std::vector<std::vector<Term>> each;
+  for (int m = 0; m < 200; ++m) {
+    const std::vector<Term> terms{{"launch", Duration{m % 3}, "a", "b"}, {"wire", Duration{m % 40}, "a", "b"}};
+    each.push_back(terms);
+    auto given = terms;
+    shared.put(given);
+    CHECK(given.empty());
+  }
+  for (std::size_t m = 0; m < each.size(); ++m) {
+    REQUIRE(shared.of(m).size() == 2);
+    CHECK(shared.of(m)[0].time == each[m][0].time);
+    CHECK(shared.of(m)[1].time == each[m][1].time);
+  }
 }

@@ -248,22 +248,33 @@ TEST_CASE("a layer of several replicas waits for what all of them exchange") {
   CHECK(layer(1) > layer(4));
 }
 
-TEST_CASE(
-    "a result says which adapters all groups leave idle, and that exchanges inside layers meet no other workload") {
+TEST_CASE("a result says which adapters all groups leave idle, and that exchanges inside layers meet other workloads") {
   const auto says = [](const std::string& text, const std::string& part) {
     const auto prediction = test::run(test::with_memory(test::scenario(text)));
     return std::ranges::any_of(prediction.workloads.front().assumptions,
                                [&](const auto& line) { return line.find(part) != std::string::npos; });
   };
-  const std::string split = "tensor: 8, sequence: on", idle = "HCAs of n0 carry data", alone = "as long as alone";
+  const std::string split = "tensor: 8, sequence: on", idle = "HCAs of n0 carry data",
+                    met = "exchanges inside layers meet";
   CHECK_FALSE(says(step_of(hosts_of(4, 8), split), idle));
   CHECK_FALSE(says(step_of(hosts_of(4, 4), split), idle));
-  CHECK_FALSE(says(step_of(hosts_of(4, 8), split), alone));
+  CHECK_FALSE(says(step_of(hosts_of(4, 8), split), met));
   // A plain group of all GPUs, which speaks for itself.
   CHECK_FALSE(says(step_of(hosts_of(4, 8), "data: fsdp"), "at the same moment"));
   auto two = step_of(hosts_of(2, 8), "tensor: 8, sequence: on");
   const auto at = two.find("workload: {");
   two = two.substr(0, at) + "workloads:\n  - {name: a, " + two.substr(at + 11) +
         "  - {name: b, benchmark: ib_write_bw}\n";
-  CHECK(says(two, alone));
+  CHECK(says(two, met));
+}
+
+TEST_CASE("a step says whether its groups between hosts use GPUDirect RDMA, whichever they are") {
+  for (const std::string parallel :
+       {"data: zero1, tensor: 8", "tensor: 16", "tensor: 8, pipeline: 2, micro_batches: 2", "data: zero1, context: 16",
+        "pipeline: 16, micro_batches: 2", "data: fsdp", "data: zero1, tensor: 8, context: 2"}) {
+    CAPTURE(parallel);
+    const auto loaded = test::scenario(step_of(hosts_of(2, 8), parallel, "gpt-1.3b"));
+    const auto workload = test::run(test::with_memory(loaded)).workloads.front();
+    CHECK(std::ranges::count(workload.settings, "GPUDirect RDMA between hosts", &GivenUsed::setting) == 1);
+  }
 }
