@@ -72,16 +72,26 @@ void add_nccl_name(const MeasuredLog& log, SuggestedLog& out) {
   if (!found.empty()) out.comments.push_back("from the file's name, check: " + found);
 }
 
-/// Settings of the log that no key stands for.
+/// Settings of the log that no key stands for, or a parameter does.
 void add_unread_settings(const MeasuredLog& log, SuggestedLog& out) {
+  // Those that add_nccl_environment reads, and those that change no time.
   static const std::set<std::string> known{
-      "NCCL_ALGO",       "NCCL_PROTO",         "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS",
-      "NCCL_MAX_CTAS",   "NCCL_P2P_DISABLE",   "NCCL_SHM_DISABLE",   "NCCL_NVLS_ENABLE",   "NCCL_TREE_THRESHOLD",
-      "NCCL_IB_DISABLE", "NCCL_NET_GDR_LEVEL", "NCCL_DEBUG",         "NCCL_DEBUG_SUBSYS",  "NCCL_DEBUG_FILE",
-      "UCX_TLS",         "NCCL_SOCKET_IFNAME"};
+      "NCCL_ALGO",          "NCCL_COLLNET_ENABLE",  "NCCL_CROSS_NIC",        "NCCL_DEBUG",
+      "NCCL_DEBUG_FILE",    "NCCL_DEBUG_SUBSYS",    "NCCL_IB_DISABLE",       "NCCL_IB_QPS_PER_CONNECTION",
+      "NCCL_MAX_CTAS",      "NCCL_MAX_NCHANNELS",   "NCCL_MIN_CTAS",         "NCCL_MIN_NCHANNELS",
+      "NCCL_NET",           "NCCL_NET_GDR_LEVEL",   "NCCL_NSOCKS_PERTHREAD", "NCCL_NVLS_ENABLE",
+      "NCCL_P2P_DISABLE",   "NCCL_PROTO",           "NCCL_PXN_DISABLE",      "NCCL_SHM_DISABLE",
+      "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_NTHREADS", "NCCL_TREE_THRESHOLD",   "UCX_TLS"};
+  static const std::map<std::string, std::string> parameters{{"NCCL_BUFFSIZE", "nccl.buffer_size"},
+                                                             {"NCCL_NVLS_CHUNKSIZE", "nccl.chunk.nvls"},
+                                                             {"NCCL_P2P_NET_CHUNKSIZE", "nccl.p2p_network_chunk"}};
   std::string unread;
   for (const auto& [name, value] : log.header.environment) {
-    if (!known.contains(name)) unread += fmt::format("{}{}={}", unread.empty() ? "" : ", ", name, value);
+    if (const auto it = parameters.find(name); it != parameters.end())
+      out.comments.push_back(fmt::format("the log also sets {}={}: write it under 'parameters' of the topology, '{}'",
+                                         name, value, it->second));
+    else if (!known.contains(name))
+      unread += fmt::format("{}{}={}", unread.empty() ? "" : ", ", name, value);
   }
   if (!unread.empty()) out.comments.push_back("the log also sets " + unread + ": no key stands for it");
 }

@@ -124,8 +124,13 @@ std::vector<std::string> stand_ins_of(const PlanContext& context, DeviceId gpu, 
     constexpr int newest_read = 227;
     const auto& release = context.software.nccl_version;
     const bool is_younger = release_number(release) > newest_read;
+    // src/rccl_wrap.cc, validHsaScratchEnvSetting: of HIP 6.4.43484 and firmware of the GPU's command processor.
+    const int firmware = generation_of(context, gpu) == AmdGeneration::cdna4 ? 24 : 177;
     out.push_back(fmt::format(
-        "{}: no value comes from a log of RCCL, AMD's own planning figures stand for what its kernels take{}", type,
+        "{}: no value comes from a log of RCCL, AMD's own planning figures stand for what its kernels take, launches "
+        "that keep their scratch memory (HSA_NO_SCRATCH_RECLAIM=1, or ROCm 6.4.2 and MEC firmware {}, else RCCL warns "
+        "and each takes longer){}",
+        type, firmware,
         is_younger ? fmt::format("; {} decides as 2.27, up to which its source was read", release) : ""));
   }
   const bool may_be_taught = library_of(context, gpu) == Library::nccl;

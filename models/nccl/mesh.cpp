@@ -85,6 +85,18 @@ std::vector<std::vector<int>> disjoint_rings(LaneMatrix lanes, std::size_t most)
   return rings;
 }
 
+MeshRings fastest_rings(const LaneMatrix& lanes, double lane_gb_per_s, const std::vector<double>& speeds,
+                        std::size_t most) {
+  const auto carried = [](const MeshRings& rings) { return rings.speed * static_cast<double>(rings.orders.size()); };
+  MeshRings best;
+  for (const double speed : speeds) {
+    if (!best.orders.empty() && speed / best.speed <= .49) break;
+    MeshRings found{disjoint_rings(channels_per_connection(lanes, lane_gb_per_s, speed), most), speed};
+    if (carried(found) > carried(best)) best = std::move(found);
+  }
+  return best;
+}
+
 LaneMatrix channels_per_connection(LaneMatrix lanes, double lane_gb_per_s, double speed) {
   constexpr double rounding = 1e-6;
   for (auto& row : lanes)

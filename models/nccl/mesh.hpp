@@ -21,6 +21,16 @@ std::optional<std::vector<int>> hamiltonian(const LaneMatrix& lanes, int start, 
 /// Up to `most` rings over all GPUs, each lane in one of them, every ring in both directions where lanes are left.
 std::vector<std::vector<int>> disjoint_rings(LaneMatrix lanes, std::size_t most);
 
+/// Rings of one speed.
+struct MeshRings {
+  std::vector<std::vector<int>> orders;
+  double speed = 0;  ///< GB/s
+};
+/// Those of the first of `speeds`, which fall, that carry most together; none below .49 of the speed of some that were
+/// found (NVIDIA/nccl src/graph/search.cc, ncclTopoCompute). Empty where no ring passes all GPUs.
+MeshRings fastest_rings(const LaneMatrix& lanes, double lane_gb_per_s, const std::vector<double>& speeds,
+                        std::size_t most);
+
 /// How many channels of a speed each connection of a mesh carries.
 LaneMatrix channels_per_connection(LaneMatrix lanes, double lane_gb_per_s, double speed);
 

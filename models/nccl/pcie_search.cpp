@@ -104,6 +104,12 @@ const std::vector<double>& speeds_in_host(int version, int compute_capability) {
   return version < 218 ? v210 : v218;
 }
 
+bool may_halve(double speed, std::size_t count, int version, int compute_capability) {
+  const double least = compute_capability >= 90 && version >= 216 && version < 218 ? 50 : 25;
+  const bool is_enough = version >= 218 && compute_capability > 80 && speed < 50 && count > 4;
+  return version >= 207 && speed >= least && !is_enough;
+}
+
 PcieRings pcie_rings(const PlanContext& context, const std::vector<DeviceId>& gpus) {
   const RingLoad load(context, gpus);
   PcieRings rings;

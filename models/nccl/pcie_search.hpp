@@ -13,6 +13,9 @@ namespace fabricast::models::nccl {
 /// NCCL's speeds inside a host, high to low, GB/s.
 const std::vector<double>& speeds_in_host(int version, int compute_capability);
 
+/// Whether channels of this speed, GB/s, are halved and doubled in number (search.cc, ncclTopoDupChannels).
+bool may_halve(double speed, std::size_t count, int version, int compute_capability);
+
 /// What links carry of rings through all GPUs of one host, in rank order.
 struct PcieRings {
   double slot = 0;  ///< of one GPU, GB/s

@@ -39,11 +39,22 @@ int nvswitch_lanes(const Topology& topology, const std::vector<DeviceId>& gpus) 
   return topology.kind(first.to) == DeviceKind::nvswitch ? first.lanes : 0;
 }
 
-/// Channels of this speed are halved and doubled in number (search.cc, ncclTopoDupChannels).
-bool may_halve(double speed, std::size_t count, int version, int capability) {
-  const double least = capability >= 90 && version >= 216 && version < 218 ? 50 : 25;
-  const bool is_enough = version >= 218 && capability > 80 && speed < 50 && count > 4;
-  return version >= 207 && speed >= least && !is_enough;
+/// Over direct NVLinks: before Hopper NCCL ends, halved, with what single links carry.
+HostSearch over_links(const PlanContext& context, const std::vector<DeviceId>& gpus, int version, int capability) {
+  constexpr std::size_t most = 16;
+  const double link = gpu_link_gb_per_s(context, gpus[0]);
+  const auto speeds = capability >= 90 ? speeds_in_host(version, capability) : std::vector{link};
+  auto found = fastest_rings(direct_lanes(context.topology, gpus), link, speeds, most);
+  const auto count = found.orders.size();
+  HostSearch search;
+  search.is_nvlink = count > 0;
+  search.speed = found.speed;
+  search.orders = std::move(found.orders);
+  if (!may_halve(search.speed, count, version, capability)) return search;
+  for (std::size_t c = 0; search.orders.size() < std::min(2 * count, most); ++c)
+    search.orders.push_back(search.orders[c]);
+  search.speed /= 2;
+  return search;
 }
 
 HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>& gpus) {
@@ -60,13 +71,9 @@ HostSearch find_channels(const PlanContext& context, const std::vector<DeviceId>
     search.is_nvlink = search.has_nvswitch = true;
     return search;
   }
-  if (may_use_nvlink) search.orders = disjoint_rings(direct_lanes(topology, gpus), 16);
-  if (!search.orders.empty()) {
-    search.is_nvlink = true;
-    search.speed = gpu_link_gb_per_s(context, gpus[0]);
-    return search;
-  }
   const int version = release_number(context.software.nccl_version);
+  if (may_use_nvlink) search = over_links(context, gpus, version, capability);
+  if (search.is_nvlink) return search;
   const auto rings = pcie_rings(context, gpus);
   search.pcie_ring = rings.most;
   auto found = place_rings(rings, speeds_in_host(version, capability), static_cast<int>(most_channels(version)));

@@ -19,6 +19,7 @@ std::vector<std::pair<std::string, std::string>> other_variables() {
   const std::string by_topology =
       "the adapters of the topology are those that NCCL may use: remove others from its hosts";
   const std::string channels = "write 'channels' in the workload, NCCL's least and most number of them";
+  const std::string parameter = "write a size under 'parameters' of the topology: ";
   const std::string own = "not modelled, NCCL's own default holds";
   const std::string timeless = "leave it out, it changes no time that is modelled";
   return {{"algo", "write 'algorithm' in the workload"},
@@ -44,10 +45,12 @@ std::vector<std::pair<std::string, std::string>> other_variables() {
           {"mnnvl_enable",
            "GPUs of one NVLink domain are one host, e.g. gb200-nvl72, or hosts of their own, e.g. gb200-nvl4-tray"},
           {"topo_file", "write it as a topology: fabricast import nccl-topo"},
-          {"nvls_chunksize", "set the parameter 'nccl.chunk.nvls'"},
-          {"p2p_net_chunksize", "set the parameter 'nccl.p2p_network_chunk'"},
+          {"nvls_chunksize", parameter + "'nccl.chunk.nvls'"},
+          {"p2p_net_chunksize", parameter + "'nccl.p2p_network_chunk'"},
           {"launch_mode", own},
-          {"buffsize", own},
+          {"buffsize", parameter + "'nccl.buffer_size'"},
+          {"ll_buffsize", own},
+          {"ll128_buffsize", own},
           {"nthreads", own},
           {"ll128_nthreads", own},
           {"net_gdr_read", own},

@@ -25,7 +25,7 @@ Cut ChannelAlgorithm::cut() const {
 
 double ChannelAlgorithm::buffer_chunk(ParameterStem kind) const {
   const double chunk = op_.parameter(kind, op_.protocol).value;
-  return op_.is(Protocol::simple) ? chunk * plugin_buffer_factor(op_) : chunk;
+  return op_.is(Protocol::simple) ? chunk * buffer_factor(op_) : chunk;
 }
 
 double ChannelAlgorithm::first_chunk(const Cut& cut) const {

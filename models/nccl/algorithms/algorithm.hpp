@@ -124,6 +124,8 @@ class ChannelAlgorithm {
   /// Last part of `nccl.network_store_and_forward`, and bytes of a slice.
   [[nodiscard]] virtual std::string slice_name() const { return op_.protocol; }
   [[nodiscard]] virtual double slice(const Hops&, const Cut& cut) const { return cut.chunk; }
+  /// The wire is idle until a slice of what comes next is complete.
+  [[nodiscard]] virtual bool waits_for_slices() const { return true; }
   /// Bytes of payload in one message over the network.
   [[nodiscard]] virtual double message(const Hops& hops, const Cut& cut) const {
     return slice(hops, cut) * op_.pattern.shares;

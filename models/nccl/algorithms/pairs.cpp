@@ -108,7 +108,7 @@ class Pairs : public ChannelAlgorithm {
   /// Of what a pair exchanges, one for each channel: before 2.13 whole buffer steps of 512 KiB, in 2.7 four of them.
   /// Between hosts a step is a chunk of the network, and no part is larger; so it is inside hosts without NVLink.
   [[nodiscard]] Parts parts() const {
-    constexpr double step = 512.0 * 1024;
+    const double step = buffer_size(op_) / k_buffer_steps;
     if (op_.is(Protocol::ll) && cuts_lines_apart(op_.context.software, op_.group.library)) {
       constexpr double step_of_lines = 64.0 * 1024;
       if (!op_.is_in_one_host()) return {step_of_lines / 2, step_of_lines};
@@ -119,7 +119,9 @@ class Pairs : public ChannelAlgorithm {
     if (!op_.is_in_one_host()) return {network_chunk() / (release() >= 220 ? 2 : 8), network_chunk()};
     const double least = op_.parameter("nccl.p2p_bytes_per_channel"_stem).value;
     const double largest = op_.context.parameters.at("nccl.p2p_largest_part"_key).value;
-    const double share = release() >= 216 && !op_.has_hop(TransportKind::nvlink) ? network_chunk() / step : 1;
+    constexpr double chunk_over_nvlink = 512.0 * 1024;
+    const double share =
+        release() >= 216 && !op_.has_hop(TransportKind::nvlink) ? network_chunk() / chunk_over_nvlink : 1;
     return {share * least, share * largest};
   }
   /// The most that one channel of a pair carries. A pair opens as many as have the least part, twice as many while
@@ -175,15 +177,14 @@ class Pairs : public ChannelAlgorithm {
     const double hosts = op_.group.num_hosts;
     return hosts * std::ceil(ranks / hosts / k_peers_at_once);
   }
-  [[nodiscard]] double network_chunk() const {
-    return op_.group.p2p_chunk > 0 ? op_.group.p2p_chunk : op_.parameter("nccl.p2p_network_chunk"_stem).value;
-  }
+  [[nodiscard]] double network_chunk() const { return network_chunk_of_pairs(op_); }
   /// Of one channel.
   [[nodiscard]] double first_chunk_of_channel() const {
     if (!op_.is_in_one_host()) return std::min(part(), cut_chunk());
     const double chunk = op_.parameter("nccl.chunk.pipelined"_stem, op_.protocol).value;
     const bool is_small = release() >= 216 && op_.is(Protocol::simple) && !op_.has_hop(TransportKind::nvlink);
-    return std::min({part(), chunk, is_small ? network_chunk() : chunk});
+    const double step = op_.is(Protocol::simple) ? buffer_size(op_) / k_buffer_steps : chunk;
+    return std::min({part(), chunk, step, is_small ? network_chunk() : chunk});
   }
   [[nodiscard]] double cut_chunk() const {
     const double whole = (release() < k_even_parts ? part() : bytes_of_pair()) / network_chunk();

@@ -90,6 +90,8 @@ class Ring : public ChannelAlgorithm {
   [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
     return op_.is(Protocol::simple) ? cut.chunk / 2 : cut.chunk;
   }
+  /// While the second slice of a step is on the wire, the first one of the next step arrives and is passed on.
+  [[nodiscard]] bool waits_for_slices() const override { return !op_.is(Protocol::simple); }
 
  protected:
   [[nodiscard]] double bytes_per_step(double per_channel) const override { return per_channel / op_.num_ranks(); }

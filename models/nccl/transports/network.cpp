@@ -38,12 +38,21 @@ bool checks_lines(const Hops& hops, const Operation& op) {
   return op.is(Protocol::ll) && hops.kind != TransportKind::socket && !has_plugin(op, hops);
 }
 
+const Parameter* store_and_forward_of_plugin(const Hops& hops, const Operation& op) {
+  return op.of_adapter(hops, op.is(Protocol::ll) ? "plugin_line_store_and_forward" : "plugin_store_and_forward");
+}
+
 const Parameter& store_and_forward(const Hops& hops, const Steps& steps) {
-  const auto& op = steps.op;
-  const auto* of_plugin =
-      op.of_adapter(hops, op.is(Protocol::ll) ? "plugin_line_store_and_forward" : "plugin_store_and_forward");
+  const auto* of_plugin = store_and_forward_of_plugin(hops, steps.op);
   return of_plugin != nullptr ? *of_plugin
-                              : op.parameter("nccl.network_store_and_forward"_stem, steps.algorithm.slice_name());
+                              : steps.op.parameter("nccl.network_store_and_forward"_stem, steps.algorithm.slice_name());
+}
+
+/// Threads of sockets copy what comes and what goes in turn, and what plugins take was taught with it.
+bool waits_for_slices(const Hops& hops, const Steps& steps) {
+  const bool is_in_threads =
+      hops.kind == TransportKind::socket || store_and_forward_of_plugin(hops, steps.op) != nullptr;
+  return is_in_threads || steps.algorithm.waits_for_slices();
 }
 
 }  // namespace
@@ -70,7 +79,8 @@ void add_store_and_forward(Flow& flow, const Steps& steps) {
   std::vector<Term> terms;
   for (const auto& hops : steps.op.pattern.hops) {
     const double count = steps.algorithm.paid_hops(hops);
-    if (!is_network(hops.kind) || count <= 0 || is_paced_by_process(flow, hops, steps)) continue;
+    if (!is_network(hops.kind) || count <= 0 || !waits_for_slices(hops, steps)) continue;
+    if (is_paced_by_process(flow, hops, steps)) continue;
     terms.push_back(store_and_forward_term(flow, hops, steps, count));
   }
   if (steps.algorithm.serves_peers_at_once() && !terms.empty())

@@ -178,9 +178,27 @@ void limit_plugin(Flow& flow, const Steps& steps) {
   hide_work_behind_limit(flow, steps, before);
 }
 
-/// Chunks of Simple are parts of NCCL's buffer, which the settings of a network plugin may enlarge.
-double plugin_buffer_factor(const Operation& op) {
-  return op.group.buffer_size > 0 ? op.group.buffer_size / op.parameter("nccl.buffer_size"_stem).value : 1;
+namespace {
+
+constexpr double k_own_buffer = 4.0 * 1024 * 1024, k_own_chunk = 128.0 * 1024;  // NCCL src/init.cc
+
+/// Bytes that the user names, else those that the settings of a network plugin ask for, else NCCL's `own`.
+double named_or_of_plugin(const Operation& op, ParameterStem name, double own, double of_plugin) {
+  const double named = op.parameter(name).value;
+  return named == own && of_plugin > 0 ? of_plugin : named;
+}
+
+}  // namespace
+
+double buffer_size(const Operation& op) {
+  return named_or_of_plugin(op, "nccl.buffer_size"_stem, k_own_buffer, op.group.buffer_size);
+}
+
+double buffer_factor(const Operation& op) { return buffer_size(op) / k_own_buffer; }
+
+double network_chunk_of_pairs(const Operation& op) {
+  const double chunk = named_or_of_plugin(op, "nccl.p2p_network_chunk"_stem, k_own_chunk, op.group.p2p_chunk);
+  return std::min(chunk, buffer_size(op) / k_buffer_steps);
 }
 
 bool is_paced_by_process(const Flow& flow, const Hops& hops, const Steps& steps) {

@@ -66,8 +66,11 @@ void limit_sockets(Flow& flow, const Steps& steps);
 
 // NCCL's network plugins on adapters without verbs: plugin.cpp.
 bool has_plugin(const Operation& op, const Hops& hops);
-/// How many times larger than NCCL's own the buffers are that the settings of a plugin ask for.
-double plugin_buffer_factor(const Operation& op);
+/// Bytes of a connection's buffer for Simple (NCCL_BUFFSIZE), and how many times NCCL's own that is.
+double buffer_size(const Operation& op);
+double buffer_factor(const Operation& op);
+/// Bytes of a chunk of send and receive between hosts, no more than a step of the buffer (NCCL_P2P_NET_CHUNKSIZE).
+double network_chunk_of_pairs(const Operation& op);
 void add_plugin(Flow& flow, const Hops& hops, const Steps& steps);
 void add_rails(Flow& flow, const Hops& hops, const Steps& steps);
 void add_immediate_copies(Flow& flow, const Hops& hops, const Steps& steps);

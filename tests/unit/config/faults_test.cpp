@@ -53,7 +53,8 @@ TEST_CASE("NCCL's environment variables that have another place here, or none, a
            {"NCCL_MIN_NCHANNELS", "write 'channels' in the workload, NCCL's least and most number of them"},
            {"NCCL_P2P_DISABLE", "write 'p2p: off'"},
            {"p2p_level", "peer access is NCCL's own by distance and release, or none with 'p2p: off'"},
-           {"NCCL_BUFFSIZE", "not modelled, NCCL's own default holds"},
+           {"NCCL_BUFFSIZE", "write a size under 'parameters' of the topology: 'nccl.buffer_size'"},
+           {"NCCL_NTHREADS", "not modelled, NCCL's own default holds"},
            {"NCCL_CROSS_NIC", "did you mean 'cross_nic'?"}}) {
     const auto told = answer(key);
     CAPTURE(told);

@@ -87,7 +87,7 @@ TEST_CASE("what the environment forces becomes keys of the suggested entry, and 
   const auto text = suggestion(folder, "h200-8gpu-vm", {log});
   CHECK(logs_part(text) ==
         "logs:\n"
-        "  # the log also sets NCCL_BUFFSIZE=8388608: no key stands for it\n"
+        "  # the log also sets NCCL_BUFFSIZE=8388608: write it under 'parameters' of the topology, 'nccl.buffer_size'\n"
         "  - file: a.txt\n"
         "    workload: {benchmark: all_reduce_perf, gpus: 2, launch: one_thread, algorithm: ring, protocol: simple, "
         "channels: 4}\n"
@@ -99,6 +99,26 @@ TEST_CASE("what the environment forces becomes keys of the suggested entry, and 
     CAPTURE(parameter.parameter.name);
     CHECK_FALSE(has(parameter.parameter.name, ".ll"));
     CHECK_FALSE(has(parameter.parameter.name, "tree"));
+  }
+}
+
+TEST_CASE("a variable that becomes a key is not said to have none") {
+  const Folder folder("suggest-keys");
+  for (const auto& [variable, key] :
+       std::vector<std::pair<std::string, std::string>>{{"NCCL_CROSS_NIC=1", "cross_nic: 1"},
+                                                        {"NCCL_PXN_DISABLE=1", "pxn: off"},
+                                                        {"NCCL_SOCKET_NTHREADS=4", "socket_nthreads: 4"},
+                                                        {"NCCL_NSOCKS_PERTHREAD=4", "nsocks_perthread: 4"},
+                                                        {"NCCL_IB_QPS_PER_CONNECTION=4", "ib_qps_per_connection: 4"},
+                                                        {"NCCL_COLLNET_ENABLE=1", "collnet: on"},
+                                                        {"NCCL_NET=Socket", "transport: tcp"},
+                                                        {"NCCL_P2P_DISABLE=1", "p2p: off"}}) {
+    const auto log = folder.write(
+        "a.txt", nccl_log("$ mpirun -x " + variable + " -x NCCL_IB_SL=1 ./all_reduce_perf -g 2\n", k_two_gpus));
+    const auto text = suggestion(folder, "h200-8gpu-vm", {log});
+    CAPTURE(text);
+    CHECK(has(text, key));
+    CHECK(has(text, "the log also sets NCCL_IB_SL=1: no key stands for it"));
   }
 }
 

@@ -93,6 +93,45 @@ TEST_CASE("lanes are read from the host: DGX-1's mesh has one or two NVLinks bet
   CHECK(disjoint_rings(lanes, 16).size() == 6);  // 8 x 6 lanes, eight in a ring
 }
 
+TEST_CASE("of the speeds of a release a mesh takes the one that carries most, the faster of two alike") {
+  const std::vector<double> speeds{60, 50, 40, 30, 24, 20};
+  const auto rings = [&](const LaneMatrix& lanes) { return fastest_rings(lanes, 20.6, speeds, 16); };
+  // Twelve links carry 247 GB/s: 4 x 60, 4 x 50, 6 x 40, 8 x 30.
+  const auto two = rings({{0, 12}, {12, 0}});
+  CHECK(two.speed == 60);
+  CHECK(two.orders.size() == 4);
+  // Three links carry 61.8: one of 60.
+  CHECK(rings({{0, 3}, {3, 0}}).orders.size() == 1);
+  // One link is slower than all but 20, none carries nothing.
+  CHECK(rings({{0, 1}, {1, 0}}).speed == 20);
+  CHECK(rings({{0, 0}, {0, 0}}).orders.empty());
+  // Slower than .49 of what was found is not tried.
+  CHECK(fastest_rings({{0, 4}, {4, 0}}, 20.6, {60, 20}, 16).speed == 60);
+}
+
+TEST_CASE("channels of Hopper meshes are halved and doubled as NCCL does it, those of Ampere are its links") {
+  struct Mesh {
+    const char* host;
+    const char* release;
+    const char* found;
+  };
+  for (const Mesh& mesh : {Mesh{"server-2h100-pcie-bridge", "2.28", "up to 16 (8 found at 30.0 GB/s each, doubled)"},
+                           Mesh{"server-2h100-pcie-bridge", "2.17", "up to 20 (10 found at 24.0 GB/s each, doubled)"},
+                           Mesh{"quad-gh200-ndr200", "2.21", "up to 24 (12 found at 30.0 GB/s each, doubled)"},
+                           Mesh{"hgx-a100-4", "2.21", "up to 24 (12 found at 20.0 GB/s each, doubled)"}}) {
+    CAPTURE(mesh.host);
+    const auto prediction = test::run(test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, hosts: [{name: n, "
+        "type: " +
+        std::string(mesh.host) + "}]}\nsoftware: {nccl: {version: \"" + mesh.release +
+        "\"}}\nworkload: {benchmark: all_reduce_perf, sizes: [1 MiB]}\n"));
+    std::string channels;
+    for (const auto& setting : prediction.workloads[0].settings)
+      if (setting.setting == "channels") channels = setting.used + " (" + setting.reason + ")";
+    CHECK(channels == mesh.found);
+  }
+}
+
 TEST_CASE("chains over NVSwitches visit every GPU once, from any first to any last") {
   for (int n = 1; n <= 16; ++n) {
     for (int first = 0; first < n; ++first) {

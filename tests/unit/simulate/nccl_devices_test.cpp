@@ -227,6 +227,7 @@ TEST_CASE(
       const auto sentences = stand_ins(prediction);
       REQUIRE(sentences.size() == 1);
       CHECK(says(sentences[0], "AMD's own planning figures"));
+      CHECK(says(sentences[0], type == "mi300x-8" ? "MEC firmware 177," : "MEC firmware 24,"));
       const double most = hosts == 1 ? in_host : between;
       const auto& rows = prediction.workloads[0].rows;
       CHECK(rows[2].busbw.bytes_per_s < most);

@@ -46,26 +46,73 @@ Row largest(const std::string& type, const std::string& keys, const std::string&
 
 bool is_held(const Row& row) { return row.bottleneck.find("redirected network connection") != std::string::npos; }
 
+/// Time of `term` in eight V100 of two hosts with one channel.
+double us_of_v100(const char* algorithm, const char* protocol, const char* term) {
+  return term_us(row_of(k_v100, {{"workload.algorithm", algorithm},
+                                 {"workload.protocol", protocol},
+                                 {"workload.channels", "1"},
+                                 {"workload.sizes", "[64 KiB]"}}),
+                 term);
+}
+
 }  // namespace
 
 TEST_CASE("a slice is stored and forwarded at the rate of the channel, of LL the proxy's core finds the lines first") {
-  // Eight V100 in two hosts, one channel: 64 KiB are steps of 8 KiB. 2 (n - 1) / n laps over two network hops: 3.5
-  // hops.
-  const auto paid = [](const char* protocol, const char* term) {
-    return term_us(row_of(k_v100, {{"workload.algorithm", "ring"},
-                                   {"workload.protocol", protocol},
-                                   {"workload.channels", "1"},
-                                   {"workload.sizes", "[64 KiB]"}}),
-                   term);
-  };
+  // 64 KiB are steps of 8 KiB. 2 (n - 1) / n laps over two network hops: 3.5 hops.
   const auto parameters = test::shipped(k_v100, {}).parameters;
   const double lines = 8192 / 0.5;
-  CHECK(paid("ll", "proxy checks") ==
+  CHECK(us_of_v100("ring", "ll", "proxy checks") ==
         test::approx(3.5 * lines / parameters.number("nccl.line_check_bandwidth") * 1e6).epsilon(1e-4));
-  // Simple: two slices a step. One channel is slower than its thread block: 12.5 GB/s of the slot less headers.
-  const double fastest = parameters.number("nccl.network_store_and_forward.simple") * 3.5 * 4096 / 12.5e9 * 1e6;
-  CHECK(paid("simple", "store and forward") >= fastest);
-  CHECK(paid("simple", "store and forward") < 1.3 * fastest);
+  // LL128: a step is one slice. One channel is slower than its thread block: 12.5 GB/s of the slot less headers.
+  const double fastest =
+      parameters.number("nccl.network_store_and_forward.ll128") * 3.5 * 8192 * 16 / 15 / 12.5e9 * 1e6;
+  CHECK(us_of_v100("ring", "ll128", "store and forward") >= fastest);
+  CHECK(us_of_v100("ring", "ll128", "store and forward") < 1.3 * fastest);
+}
+
+TEST_CASE("a ring of Simple cuts a step into two slices: one arrives and is passed on while the other is on the wire") {
+  CHECK(us_of_v100("ring", "simple", "store and forward") == 0);
+  CHECK(us_of_v100("tree", "simple", "store and forward") > 0);  // a first chunk has nothing before it
+  // So a lap of more hosts costs their hops and bytes: 1 MiB of each of their GPUs.
+  const auto beyond_bytes_us = [](int hosts, const std::string& megabytes) {
+    const auto prediction = test::run(test::scenario(
+        "schema: fabricast/scenario/1\nname: s\ntopology: {schema: fabricast/topology/1, name: t, hosts: [{name: "
+        "node, count: 16, type: server-1a100-cx6dx}], fabric: {single_switch: {switch: sn4600, cable: 5 m}}}\n"
+        "workload: {benchmark: all_reduce_perf, gpus: " +
+        std::to_string(hosts) + ", algorithm: ring, protocol: simple, channels: 1, sizes: [" + megabytes + "]}\n"));
+    const auto& row = prediction.workloads[0].rows[0];
+    return row.time.us() - term_us(row, "transfer") - term_us(row, "hops");
+  };
+  CHECK(beyond_bytes_us(16, "16 MiB") == test::approx(beyond_bytes_us(2, "2 MiB")).epsilon(1e-4));
+}
+
+TEST_CASE("the buffer that a user names is what chunks of Simple are parts of, a plugin's own or not") {
+  const auto us_with = [](const char* shipped, const char* benchmark, const char* name, double bytes) {
+    auto scenario = test::shipped(shipped, {{"workload.benchmark", benchmark},
+                                            {"workload.protocol", "simple"},
+                                            {"workload.channels", "4"},
+                                            {"workload.sizes", "[64 MiB]"}});
+    auto named = scenario.parameters.at(name);
+    named.value = bytes;
+    scenario.parameters.set(named);
+    return test::run(scenario).workloads[0].rows.at(0).time.us();
+  };
+  constexpr double mib = 1 << 20;
+  const auto* const tcpxo = "validation/h100-gcp-a3mega-16gpu-2vm-tcpxo-allreduce-nccl2.21.yaml";
+  // A broadcast's first chunk is an eighth of the buffer.
+  for (const auto* shipped : {k_v100, tcpxo}) {
+    CAPTURE(shipped);
+    const auto us = [&](double bytes) { return us_with(shipped, "broadcast_perf", "nccl.buffer_size", bytes); };
+    CHECK(us(2 * mib) < us(16 * mib));
+    CHECK(us(16 * mib) < us(32 * mib));
+  }
+  CHECK(us_with(tcpxo, "broadcast_perf", "nccl.buffer_size", 16 * mib) ==
+        us_with(tcpxo, "broadcast_perf", "gvnic-200g.plugin_buffer_size", 16 * mib));
+  // A chunk of send and receive is a step of it at most.
+  CHECK(us_with(k_v100, "sendrecv_perf", "nccl.buffer_size", 0.5 * mib) ==
+        us_with(k_v100, "sendrecv_perf", "nccl.p2p_network_chunk", 0.0625 * mib));
+  CHECK(us_with(k_v100, "sendrecv_perf", "nccl.buffer_size", 16 * mib) ==
+        us_with(k_v100, "sendrecv_perf", "nccl.buffer_size", 4 * mib));
 }
 
 TEST_CASE("the core of a proxy finds the lines of all channels that its process sends, or the wire takes longer") {
