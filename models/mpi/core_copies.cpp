@@ -77,12 +77,16 @@ void share_copies_inside(const std::vector<std::pair<int, int>>& ends, std::vect
   }
 }
 
-double own_copy_seconds(const PlanContext& context, DeviceId memory, double bytes) {
+OwnCopy own_copy(const PlanContext& context, DeviceId memory, double bytes) {
   const auto& cache = of_processor(context, memory, "core_cache", "mpi.core_cache"_key);
   const double beyond = share_beyond_cache(2 * bytes, cache.value);
-  const double core = context.parameters.at("mpi.core_memory_bandwidth"_key).value;
-  const double inside = bytes / context.parameters.at("mpi.core_copy_bandwidth"_key).value;
-  return (1 - beyond) * inside + beyond * (core > 0 ? 2 * bytes / core : inside);
+  const auto& copies = context.parameters.at("mpi.core_copy_bandwidth"_key);
+  const auto& core = context.parameters.at("mpi.core_memory_bandwidth"_key);
+  const double inside = bytes / copies.value;
+  if (core.value <= 0) return {inside, &copies};
+  const double in_cache = (1 - beyond) * inside;
+  const double in_memory = beyond * (2 * bytes / core.value);
+  return {in_cache + in_memory, in_memory > in_cache ? &core : &copies};
 }
 
 double beyond_core(const Transfers& transfers, double reduced, double sums, const std::map<int, Copies>& copies) {

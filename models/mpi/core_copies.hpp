@@ -32,9 +32,14 @@ void share_copies_inside(const std::vector<std::pair<int, int>>& ends, std::vect
 /// `ends`: sender and receiver of each of `messages`.
 std::map<int, double> reads_in_turn(const std::vector<std::pair<int, int>>& ends, const std::vector<Message>& messages);
 
-/// Seconds that one core copies `bytes` from buffer to buffer: in its own cache while both fit it, else by way of what
+struct OwnCopy {
+  double seconds;
+  const Parameter* parameter;  ///< what says most of it
+};
+
+/// How long one core copies `bytes` from buffer to buffer: in its own cache while both fit it, else by way of what
 /// a core reads from memory and writes to it, each byte once.
-double own_copy_seconds(const PlanContext& context, DeviceId memory, double bytes);
+OwnCopy own_copy(const PlanContext& context, DeviceId memory, double bytes);
 
 /// Seconds that the busiest core needs more for a round when all that it sums and copies is in memory: a sum of
 /// `reduced` bytes, `sums` seconds in its caches, reads two and writes one for each, a sent byte is read, a received

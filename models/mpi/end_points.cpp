@@ -78,10 +78,7 @@ Diagnostics unreachable(const PlanContext& context, const Workload& workload, co
                         (can_stay_inside_host(context, a.hcas.front(), b.hcas.front()) ||
                          context.topology.path_between_hcas(a.hcas.front(), b.hcas.front()));
   if (has_path) return library_faults(context, profile, {a, b});
-  return Diagnostics{make_error_at(workload.location,
-                                   fmt::format("no network path from host '{}' to host '{}'",
-                                               context.topology.host_name(a.host), context.topology.host_name(b.host)),
-                                   "give both hosts an HCA and connect them in `fabric`")};
+  return Diagnostics{no_network_path(context, workload.location, a.host, b.host)};
 }
 
 /// Client and server of perftest in one system open the same adapter: without a fabric it is the only way to each

@@ -86,10 +86,12 @@ void Transfers::add_staged_inside(Message& message, const EndPoint& from, const 
   }
   cap(message.flow, together, "copies through host memory", share.name);
   cap(message.flow, profile_.staging_bandwidth.bytes_per_s, "pipelined staging", own<"mpi.{}.staging_bandwidth">());
-  message.wire_gap = std::max(context_.parameters.duration(own<"mpi.{}.staging_gap">()), from_seconds(copy.value));
+  const auto staging_gap = context_.parameters.duration(own<"mpi.{}.staging_gap">());
+  message.wire_gap = std::max(staging_gap, from_seconds(copy.value));
+  message.wire_gap_parameter = staging_gap == message.wire_gap ? own<"mpi.{}.staging_gap">() : copy.name;
   if (message.wire_gap > message.gap) {
     message.gap = message.wire_gap;
-    message.gap_parameter = own<"mpi.{}.staging_gap">();
+    message.gap_parameter = message.wire_gap_parameter;
   }
 }
 
@@ -131,6 +133,7 @@ void Transfers::add_core_copies(Message& message, const EndPoint& from, Bytes si
     return;
   }
   message.wire_gap = parameters["mpi.shared_memory.rendezvous"_key];
+  message.wire_gap_parameter = "mpi.shared_memory.rendezvous"_key;
   // Of old UCX, and of a processor that has a rate of its own, the copies alone are known: attached memory is taken to
   // be slower or faster in proportion.
   const auto& attached = parameters.at("mpi.shared_memory.attach_bandwidth"_key);

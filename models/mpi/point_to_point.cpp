@@ -206,9 +206,7 @@ void PointToPointPlanner::set_floor(OperationPlan& plan, const Spacing& spacing,
   const auto senders = static_cast<double>(flows.size());
   const auto& hcas = pairs_[0].first.hcas;
   const bool uses_adapter = num_hosts() > 1 || transfers_.profile().posts_verbs;
-  const auto own_gap = hcas.empty() ? "" : context.topology.device(hcas.front()).type + ".post_gap";
-  const auto& poster = transfers_.profile().posts_verbs ? context.parameters.first_of({own_gap, spacing.parameter})
-                                                        : context.parameters.at(spacing.parameter);
+  const auto& poster = context.parameters.at(spacing.parameter);
   double seconds = spacing.seconds;
   plan.floor_term = {spacing.name, {}, poster.name, poster.source};
   const double rate = uses_adapter && !hcas.empty() ? device_value_or(context, hcas.front(), "message_rate", 0) : 0;

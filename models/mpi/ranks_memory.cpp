@@ -61,10 +61,10 @@ const Parameter* RanksMemory::bandwidth(const Socket& socket) const {
 void RanksMemory::add_core_copies(OperationPlan& plan, const char* name, double bytes, const Buffers& buffers,
                                   bool is_of_root) const {
   const auto& context = transfers_->context();
-  const auto& copies = context.parameters.at("mpi.core_copy_bandwidth"_key);
   Slowest slowest(name);
   for (const auto& [socket, ranks] : sharers_) {
-    slowest.keep(own_copy_seconds(context, socket.second, bytes), copies);
+    const auto copy = own_copy(context, socket.second, bytes);
+    slowest.keep(copy.seconds, *copy.parameter);
     if (const auto* shared = bandwidth(socket))
       slowest.keep(2 * bytes * (is_of_root ? 1 : ranks) * beyond_cache(socket, buffers) / shared->value, *shared);
   }

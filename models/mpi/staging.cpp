@@ -14,23 +14,23 @@ namespace fabricast::models::mpi {
 
 /// One chunk of device data copied to or from a host bounce buffer, by gdrcopy or by the GPU's copy engine. The time of
 /// the processor's own copy; none where the copy engine does it.
-std::optional<Duration> Transfers::add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender,
-                                                   double copy_rate) const {
+std::optional<Term> Transfers::add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender,
+                                               double copy_rate) const {
   const double bytes = static_cast<double>(size.value);
-  const auto& read = gdrcopy_read(end);
-  const auto& write = gdrcopy_write(end);
+  const auto& rate = is_sender ? gdrcopy_read(end) : gdrcopy_write(end);
   const auto& start = context_.parameters.at(is_sender ? "gdrcopy.read_time"_key : "gdrcopy.write_time"_key);
   // What the library does before gdrcopy moves eager device data it also does before a bounce copy.
   const auto& handling = of_processor(context_, end.gpu, "gdrcopy_overhead", own<"mpi.{}.device_overhead">());
-  const double by_gdrcopy = start.value + bytes / (is_sender ? read.value : write.value);
+  const double by_gdrcopy = start.value + bytes / rate.value;
   const auto& copy = context_.parameters.at("cuda.copy_overhead"_key);
   const double by_cuda = copy.value + bytes / copy_rate;
   const auto& name = context_.topology.device(end.gpu).name;
   if (profile_.uses_gdrcopy && handling.value + by_gdrcopy <= by_cuda) {
     message.terms.push_back(term("device buffer handling", handling.name));
+    const auto& most = bytes / rate.value > start.value ? rate : start;
     message.terms.push_back(computed_term(fmt::format("gdrcopy {} {}", is_sender ? "from" : "to", name), by_gdrcopy,
-                                          start.name, start.source));
-    return from_seconds(by_gdrcopy);
+                                          most.name, most.source));
+    return message.terms.back();
   }
   message.terms.push_back(
       computed_term(fmt::format("CUDA copy {} {}", is_sender ? "from" : "to", name), by_cuda, copy.name, copy.source));
@@ -48,7 +48,7 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   out.is_rendezvous = true;
   std::vector<Crossing> crossings;
   bool uses_engine = false;
-  Duration copies;  ///< the longer of the two processors'
+  Term copies;  ///< the longer of the two processors'
   // Buffers of eager messages are registered with the adapter, not with CUDA: the driver copies through its own.
   const bool is_pageable = size <= profile_.staged_eager_limit && !profile_.is_tcp;
   out.protocol = is_pageable ? "staged eager" : "staged";
@@ -62,7 +62,7 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
     crossings.insert(crossings.end(), route.crossings.begin(), route.crossings.end());
     const auto own_copy = add_bounce_copy(out, end, chunk, is_sender, is_pageable ? std::min(rate, pageable) : rate);
     uses_engine = uses_engine || !own_copy;
-    copies = std::max(copies, own_copy.value_or(Duration{}));
+    if (own_copy && own_copy->time > copies.time) copies = *own_copy;
     for (auto& term : remote_copy_terms(context_, end.gpu, end.hcas.front(), size))
       out.terms.push_back(std::move(term));
   };
@@ -86,16 +86,29 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   // queued and overlap.
   const bool is_one_chunk = size < profile_.staging_chunk && !(profile_.is_tcp && size > profile_.device_eager_limit);
   const auto staging_gap = context_.parameters.duration(own<"mpi.{}.staging_gap">());
-  const auto copy_gap = std::max(staging_gap, context_.parameters["cuda.copy_overhead"_key]);
+  const auto engine_gap = context_.parameters["cuda.copy_overhead"_key];
+  const auto copy_gap = std::max(staging_gap, engine_gap);
+  const auto copy_parameter =
+      staging_gap > engine_gap ? own<"mpi.{}.staging_gap">() : std::string("cuda.copy_overhead"_key);
   const auto& device_gap = on_processor(own<"mpi.{}.device_message_gap">(), to.is_device() ? to : from);
   const auto by_driver = is_pageable ? from_seconds(static_cast<double>(size.value) / pageable) : Duration{};
-  const auto by_processor = from_seconds(device_gap.value) + copies;
+  const auto by_processor = from_seconds(device_gap.value) + copies.time;
   // What is quicker for one message is not slower for many.
-  const auto gap_of_one = uses_engine ? copy_gap + by_driver : std::min(copy_gap + by_driver, by_processor);
-  out.gap = is_one_chunk ? gap_of_one : profile_.rendezvous_gap + (uses_engine ? by_driver : Duration{});
+  const bool waits_for_engine = uses_engine || copy_gap + by_driver <= by_processor;
+  out.gap = !is_one_chunk      ? profile_.rendezvous_gap + (uses_engine ? by_driver : Duration{})
+            : waits_for_engine ? copy_gap + by_driver
+                               : by_processor;
+  const auto handled_by = copies.time.seconds() > device_gap.value ? copies.parameter : device_gap.name;
+  out.gap_parameter = !is_one_chunk ? own<"mpi.{}.rendezvous_gap">() : waits_for_engine ? copy_parameter : handled_by;
   // One processor copies and runs TCP.
-  if (is_one_chunk && profile_.is_tcp) out.wire_gap = copy_gap;
-  if (!is_one_chunk) out.wire_gap = staging_gap;
+  if (is_one_chunk && profile_.is_tcp) {
+    out.wire_gap = copy_gap;
+    out.wire_gap_parameter = copy_parameter;
+  }
+  if (!is_one_chunk) {
+    out.wire_gap = staging_gap;
+    out.wire_gap_parameter = own<"mpi.{}.staging_gap">();
+  }
   if (!is_one_chunk)
     cap(out.flow, profile_.staging_bandwidth.bytes_per_s, "pipelined staging", own<"mpi.{}.staging_bandwidth">());
   return out;

@@ -199,20 +199,27 @@ void Transfers::set_gaps(Message& message, const EndPoint& from, const EndPoint&
   const auto hca = from.hcas.front();
   const double bytes = static_cast<double>(size.value);
   message.wire_gap = is_eager ? profile_.wire_gap : profile_.rendezvous_gap;
+  message.wire_gap_parameter = is_eager ? own<"mpi.{}.wire_gap">() : own<"mpi.{}.rendezvous_gap">();
   const bool is_direct = direct_from || direct_to;
   const auto& busy = direct_to ? to : from;
   const bool is_handled = is_direct && !copies_by_adapter(context_, profile_, to.hcas.front());
-  message.gap = from_seconds(
-      on_processor(is_handled ? own<"mpi.{}.device_message_gap">() : own<"mpi.{}.message_gap">(), busy).value);
-  if (profile_.posts_verbs)
-    message.gap = from_seconds(device_value_or(context_, hca, "post_gap", message.gap.seconds()));
+  const auto& handled =
+      on_processor(is_handled ? own<"mpi.{}.device_message_gap">() : own<"mpi.{}.message_gap">(), busy);
+  const auto& posted =
+      profile_.posts_verbs
+          ? context_.parameters.first_of({context_.topology.device(hca).type + ".post_gap", handled.name})
+          : handled;
+  message.gap = from_seconds(posted.value);
+  message.gap_parameter = posted.name;
   if (is_eager && direct_to && profile_.uses_gdrcopy) {
     // The receiver's processor handles every segment and writes it to the GPU before it looks at the next one.
-    message.unpacking =
-        from_seconds((num_segments(size) - 1) * message.gap.seconds() + bytes / gdrcopy_write(to).value);
+    const auto& write = gdrcopy_write(to);
+    message.unpacking = from_seconds((num_segments(size) - 1) * message.gap.seconds() + bytes / write.value);
+    if (bytes / write.value > num_segments(size) * message.gap.seconds()) message.gap_parameter = write.name;
     message.gap += message.unpacking;
   } else if (is_eager && direct_to && profile_.unpacks_by_engine) {
     message.unpacking = static_cast<std::int64_t>(num_segments(size)) * context_.parameters["cuda.copy_overhead"_key];
+    if (message.unpacking > message.gap) message.gap_parameter = "cuda.copy_overhead"_key;
     message.gap += message.unpacking;
   } else if (is_eager) {
     if (!is_inline(size, direct_from)) message.gap += profile_.fetch_gap;
@@ -220,7 +227,9 @@ void Transfers::set_gaps(Message& message, const EndPoint& from, const EndPoint&
   }
   const auto of_guest = virtual_message_gap(context_, hca);
   message.unpacking = std::min(message.unpacking, std::max(Duration{}, message.gap - of_guest));
-  message.gap = std::max(message.gap, of_guest);
+  if (of_guest <= message.gap) return;
+  message.gap = of_guest;
+  message.gap_parameter = "virtualization.pvrdma.work_request_time"_key;
 }
 
 /// So are stores to it, combined into whole lines.
@@ -334,9 +343,7 @@ void Transfers::repeat(Message& message, std::int64_t window, int connections) c
   if (message.window_rate > 0) flow.rate_cap = message.window_rate;
   if (flow.bytes > 0 && message.wire_gap.ps > 0)
     add_gap(context_, flow, message.wire_gap, connections,
-            message.is_read_from_sender() ? std::string("mpi.shared_memory.rendezvous"_key)
-            : message.is_copied_inside()  ? message.gap_parameter
-                                          : own<"mpi.{}.wire_gap">());
+            message.wire_gap_parameter.empty() ? gap_parameter_of(message) : message.wire_gap_parameter);
   flow.bytes *= static_cast<double>(window);
 }
 

@@ -46,18 +46,19 @@ struct Message {
   std::string
       protocol;  ///< eager, rendezvous, eager gdr, rendezvous gdr, staged, staged eager, gdrcopy, shared memory ...
   Duration gap;  ///< least time between messages of a pair
-  Duration unpacking;          ///< part of `gap` that only the receiver's core takes
-  std::string gap_parameter;   ///< what says so inside a host; empty: the library's message gap
-  Duration wire_gap;           ///< idle time of the connection between two messages of a window
-  bool is_rendezvous = false;  ///< the sender is free when the receiver says that it has the data
-  Duration round_trip;         ///< between hosts: of a packet and its acknowledgement, adapter to adapter
-  Duration acknowledgement;    ///< a blocking send ends so long after the data have arrived
-  Duration sender_copies;      ///< by the sender's core, of an eager message, beside `gap`
-  Duration receiver_copies;    ///< by the receiver's; inside a host of a rendezvous too
-  Duration shared_read;        ///< as `receiver_copies`, where others read the sender's memory at the same time
-  Duration side;               ///< host memory inside a host: each core's part of what `gap` has of both
-  double window_rate = 0;      ///< bytes/s of many in a row whose copies overlap; 0: as one by itself
-  std::string reason;          ///< why this protocol, when it is not the first choice
+  Duration unpacking;              ///< part of `gap` that only the receiver's core takes
+  std::string gap_parameter;       ///< what says most of `gap`; empty: the library's message gap
+  Duration wire_gap;               ///< idle time of the connection between two messages of a window
+  std::string wire_gap_parameter;  ///< what says so; empty: what says `gap`
+  bool is_rendezvous = false;      ///< the sender is free when the receiver says that it has the data
+  Duration round_trip;             ///< between hosts: of a packet and its acknowledgement, adapter to adapter
+  Duration acknowledgement;        ///< a blocking send ends so long after the data have arrived
+  Duration sender_copies;          ///< by the sender's core, of an eager message, beside `gap`
+  Duration receiver_copies;        ///< by the receiver's; inside a host of a rendezvous too
+  Duration shared_read;            ///< as `receiver_copies`, where others read the sender's memory at the same time
+  Duration side;                   ///< host memory inside a host: each core's part of what `gap` has of both
+  double window_rate = 0;          ///< bytes/s of many in a row whose copies overlap; 0: as one by itself
+  std::string reason;              ///< why this protocol, when it is not the first choice
 
   /// Least time between messages of this sender to several receivers.
   [[nodiscard]] Duration posting() const { return gap - unpacking; }
@@ -161,8 +162,9 @@ class Transfers {
   [[nodiscard]] double num_segments(Bytes size) const;
   void add_device_handling(Message& message, const EndPoint& end, bool is_eager) const;
   void cap(Flow& flow, double bytes_per_s, std::string name, std::string parameter) const;
-  std::optional<Duration> add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender,
-                                          double copy_rate) const;
+  /// Its term where a core makes it, by gdrcopy; nothing where the GPU's engine does.
+  std::optional<Term> add_bounce_copy(Message& message, const EndPoint& end, Bytes size, bool is_sender,
+                                      double copy_rate) const;
   void add_eager_inside(Message& message, const EndPoint& from, const EndPoint& to, Bytes size) const;
   void add_eager_by_engines(Message& message, const EndPoint& from, Bytes size) const;
   void add_core_copies(Message& message, const EndPoint& from, Bytes size, bool is_kept) const;

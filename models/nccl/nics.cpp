@@ -132,6 +132,16 @@ HcaCrossing crossing_of(const Software& software) {
   return release_number(software.nccl_version) < 221 ? HcaCrossing::last : HcaCrossing::last_in_pairs;
 }
 
+/// Adapters to other hosts: those that NCCL opens or, where no cable is described, those by which VMs of one machine
+/// meet in the adapter's or the hypervisor's switch.
+std::vector<DeviceId> hcas_between_hosts(const PlanContext& context, DeviceId gpu) {
+  auto out = opened_hcas(context, gpu);
+  if (!out.empty()) return out;
+  out = context.topology.hcas_by_distance(gpu);
+  std::ranges::sort(out, {}, &DeviceId::value);
+  return out;
+}
+
 }  // namespace
 
 std::vector<DeviceId> opened_hcas(const PlanContext& context, DeviceId gpu) {
@@ -150,7 +160,7 @@ HostNics::HostNics(const PlanContext& context, std::vector<DeviceId> gpus)
       crossing_(crossing_of(context.software)),
       level_(p2p_pxn_level(context.software)),
       gpus_(std::move(gpus)),
-      hcas_(opened_hcas(context, gpus_.front())) {
+      hcas_(hcas_between_hosts(context, gpus_.front())) {
   for (const auto gpu : gpus_) indices_.push_back(nvml_index(context.topology, gpu));
   const auto of_host = context.topology.devices(DeviceKind::gpu, context.topology.host_of(gpus_.front()));
   has_all_gpus_ = std::ssize(gpus_) == std::ranges::count(of_host, context.topology.guest_of(gpus_.front()),

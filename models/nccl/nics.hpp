@@ -73,7 +73,7 @@ class HostNics {
   /// `gpus`: those of one host, or virtual machine, that take part, in rank order.
   HostNics(const PlanContext& context, std::vector<DeviceId> gpus);
 
-  /// As `opened_hcas`.
+  /// As `opened_hcas`; of VMs that meet inside their machine, where no cable is described, the adapters of these.
   [[nodiscard]] const std::vector<DeviceId>& hcas() const { return hcas_; }
   [[nodiscard]] const std::vector<DeviceId>& gpus() const { return gpus_; }
   [[nodiscard]] int version() const { return version_; }

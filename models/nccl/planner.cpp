@@ -334,8 +334,8 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
 }
 
 std::vector<std::string> CollectivePlanner::assumptions() const {
-  std::set<std::string> out{"ranks are placed on GPUs in host order",
-                            "no other traffic on the cluster beside the listed workloads"};
+  std::set<std::string> out{"no other traffic on the cluster beside the listed workloads"};
+  if (workload_.devices.empty()) out.insert(k_in_host_order);
   out.insert(stand_ins_.begin(), stand_ins_.end());
   const bool is_shared = sharing_of(context_, workload_, ranks_[0]).has_value();
   if (is_shared) out.insert("time slices of all GPUs begin together");

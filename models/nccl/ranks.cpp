@@ -94,11 +94,7 @@ Diagnostics unreachable_hosts(const PlanContext& context, const Workload& worklo
         (can_stay_inside_host(context, here.front(), next.front()) ||
          context.topology.path_between_hcas(here.front(), next.front())))
       continue;
-    faults.push_back(make_error_at(
-        workload.location,
-        fmt::format("no network path from host '{}' to host '{}'", context.topology.host_name(hosts[h].host),
-                    context.topology.host_name(hosts[(h + 1) % hosts.size()].host)),
-        "give both hosts an HCA and connect them in `fabric`"));
+    faults.push_back(no_network_path(context, workload.location, hosts[h].host, hosts[(h + 1) % hosts.size()].host));
     break;
   }
   return faults;

@@ -8,6 +8,9 @@
 
 namespace fabricast::models::nccl {
 
+/// What is assumed of ranks whose GPUs nobody named.
+inline constexpr const char* k_in_host_order = "ranks are placed on GPUs in host order";
+
 /// Those that `devices` names, in that order, of a VM all that it holds; of them the first `gpus` where that is given.
 Result<std::vector<DeviceId>> named_gpus(const Topology& topology, const Workload& workload);
 

@@ -34,11 +34,13 @@ Term hop_term(const Hops& hops, const Steps& steps) {
   double one = std::max(exchange, hops.link_latency.seconds());
   if (is_network(hops.kind)) one = exchange + hops.link_latency.seconds() + hops.adapter_latency.seconds();
   // Meanwhile the proxy serves what else it has on its way.
-  if (is_network(hops.kind) && !is_inside) one = std::max(one, proxy_time(hops, steps));
+  const double served = is_network(hops.kind) && !is_inside ? proxy_time(hops, steps) : 0;
+  const Parameter& longer = served > one ? message_parameter(hops, steps) : time;
   const double loops = steps.cut.loops;
-  return {fmt::format("{:.0f} hops over {}{}", hops.count * loops, to_string(hops.kind),
+  return {fmt::format("{:.0f} hops over {}{}{}", hops.count * loops, to_string(hops.kind),
+                      served > one ? " while the proxy serves other messages" : "",
                       loops > 1 ? fmt::format(" ({:.0f} loops)", loops) : ""),
-          from_seconds(hops.count * paid_loops(hops, steps) * one), time.name, time.source};
+          from_seconds(hops.count * paid_loops(hops, steps) * std::max(one, served)), longer.name, longer.source};
 }
 
 /// A hop takes longer once a chunk is more than one instruction per thread: h(c) = ramp x c / (c + half).

@@ -69,6 +69,8 @@ bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_
                      DeviceId from_user = {}, DeviceId to_user = {});
 /// True when add_inside_host would find a way.
 bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca);
+/// What is said of two hosts, or VMs of one, that nothing joins, at the workload's place `where`.
+Diagnostic no_network_path(const PlanContext& context, const SourceLocation& where, int from_host, int to_host);
 
 /// Of all sockets of a host; k_unknown_cores where the catalogue does not say.
 inline constexpr double k_unknown_cores = 1e9;

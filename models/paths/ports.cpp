@@ -161,6 +161,21 @@ bool can_stay_inside_host(const PlanContext& context, DeviceId from_hca, DeviceI
   return topology.hardware(from_hca) == topology.hardware(to_hca) && (from == NicMode::sr_iov || to == NicMode::sr_iov);
 }
 
+Diagnostic no_network_path(const PlanContext& context, const SourceLocation& where, int from_host, int to_host) {
+  const auto& topology = context.topology;
+  const auto& from = topology.host_name(from_host);
+  const auto& to = topology.host_name(to_host);
+  std::string hint = "connect the HCAs of both in `fabric`";
+  for (const int host : {from_host, to_host})
+    if (topology.count(DeviceKind::hca, host) == 0)
+      hint =
+          fmt::format("'{}' has no HCA: give it one, `devices: [{{name: hca0, type: connectx-6-hdr, below: socket0}}]`",
+                      topology.host_name(host));
+  if (topology.machine_of(from_host) == topology.machine_of(to_host))
+    hint = "VMs of one machine meet in an adapter's switch (sr-iov) or the hypervisor's (tcp, pvrdma)";
+  return make_error_at(where, fmt::format("no network path from host '{}' to host '{}'", from, to), hint);
+}
+
 bool add_inside_host(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, Route& route, DeviceId from_user,
                      DeviceId to_user) {
   check_vlans(context, from_hca, to_hca);

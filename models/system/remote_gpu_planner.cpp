@@ -144,10 +144,7 @@ Result<RemoteEnds> remote_ends(const PlanContext& context, const Workload& workl
   Route route;
   if (client_hcas.empty() || server_hcas.empty() ||
       !topology.path_between_hcas(client_hcas.front(), server_hcas.front()))
-    return tl::unexpected(Diagnostics{make_error_at(workload.location,
-                                                    fmt::format("no network path from host '{}' to host '{}'",
-                                                                topology.host_name(client), topology.host_name(server)),
-                                                    "give both hosts an adapter and connect them in `fabric`")});
+    return tl::unexpected(Diagnostics{no_network_path(context, workload.location, client, server)});
   ends.client_hca = client_hcas.front();
   ends.server_hca = server_hcas.front();
   add_fabric(context, ends.client_hca, ends.server_hca, 0, route);

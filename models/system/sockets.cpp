@@ -100,7 +100,8 @@ Result<std::unique_ptr<Planner>> make_socket_planner(const PlanContext& context,
     return tl::unexpected(Diagnostics{make_error_at(
         workload.location,
         fmt::format("{} runs between two hosts, topology '{}' has one", to_string(workload.benchmark), topology.name()),
-        "raise the host count of the topology")});
+        topology.virtualization(0).vms_per_host > 1 ? "write its VMs one by one (`vms:`), each is a host of its own"
+                                                    : "raise the host count of the topology")});
   const int client = topology.first_host_with(DeviceKind::hca);
   const int server = topology.next_host_with(DeviceKind::hca, client);
   const auto from = topology.device_in_host(client, DeviceKind::memory, 0);
@@ -112,10 +113,7 @@ Result<std::unique_ptr<Planner>> make_socket_planner(const PlanContext& context,
   if (!out.empty() && !in.empty()) add_host_copy(context, out.front(), from, false, route);
   if (out.empty() || in.empty() ||
       (!topology.path_between_hcas(out.front(), in.front()) && !can_stay_inside_host(context, out.front(), in.front())))
-    return tl::unexpected(Diagnostics{make_error_at(workload.location,
-                                                    fmt::format("no network path from host '{}' to host '{}'",
-                                                                topology.host_name(client), topology.host_name(server)),
-                                                    "give both hosts an HCA and connect them in `fabric`")});
+    return tl::unexpected(Diagnostics{no_network_path(context, workload.location, client, server)});
   add_fabric(context, out.front(), in.front(), 0, route, from, to);
   add_host_copy(context, in.front(), to, true, route);
   return std::make_unique<SocketPlanner>(context, workload, from, to, std::move(route));

@@ -302,6 +302,7 @@ std::vector<std::string> TrainingPlanner::assumptions() const {
     for (auto& line : by_hosts->assumptions()) out.push_back(std::move(line));
   }
   if (const auto* group = speaker()) {
+    if (workload_.devices.empty()) out.emplace_back(nccl::k_in_host_order);
     for (auto& line : group->planner(Benchmark::all_reduce_perf).assumptions()) out.push_back(std::move(line));
   }
   return out;

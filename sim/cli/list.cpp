@@ -39,8 +39,9 @@ std::string parameter_table(const std::vector<const Parameter*>& parameters) {
   return out;
 }
 
+/// In either case: people write H100 and the catalogue 'h100-sxm'.
 bool matches(const std::string& text, const std::string& filter) {
-  return filter.empty() || text.find(filter) != std::string::npos;
+  return filter.empty() || lower(text).find(lower(filter)) != std::string::npos;
 }
 
 std::string devices(const Catalogue& catalogue, const std::string& filter) {

@@ -63,6 +63,7 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& argu
       return fmt::format("unknown option '{}'", word);
     }
     if (command == &app) {
+      if (argument.starts_with('-')) return fmt::format("unknown option '{}'", argument);
       if (auto unknown = unknown_command(app, {argument}); !unknown.empty()) return unknown;
       command = app.get_subcommand(argument);
     }

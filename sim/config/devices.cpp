@@ -2,13 +2,14 @@
 #include "config/devices.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/parameter_keys.hpp"
 #include "base/text.hpp"
 #include "config/embedded.hpp"
+#include "config/names.hpp"
 #include "config/schema.hpp"
 #include "fabricast/inputs.hpp"
 
@@ -25,15 +26,13 @@ std::string stem(std::string_view path) {
   return std::string(name);
 }
 
-/// Letters and digits alone, in lower case: "Quantum-2" is as good as "quantum2".
-std::string letters_of(std::string_view text) {
-  auto out = lower(text);
-  std::erase_if(out, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
-  return out;
+bool is_of(const std::string& kind, const std::vector<std::string>& kinds) {
+  return kinds.empty() || std::ranges::find(kinds, kind) != kinds.end();
 }
 
-/// Shipped devices whose descriptions hold `name`; none where it is too short, or where too many do, to say anything.
-std::vector<std::string> described_as(const std::string& name) {
+/// Shipped devices of the kinds whose descriptions hold `name`; none where it is too short, or where too many do, to
+/// say anything.
+std::vector<std::string> described_as(const std::string& name, const std::vector<std::string>& kinds) {
   constexpr std::size_t least = 3, most = 4;
   constexpr std::string_view key = "\ndescription: ";
   const auto wanted = letters_of(name);
@@ -48,7 +47,14 @@ std::vector<std::string> described_as(const std::string& name) {
     if (letters_of(description).find(wanted) != std::string::npos) out.push_back(stem(path));
   }
   if (out.size() > most) out.clear();
+  std::erase_if(out, [&](const std::string& known) { return !is_of(DeviceLibrary::shipped_kind(known), kinds); });
   return out;
+}
+
+/// Where the names of the kind stand.
+std::string catalogue_hint(const std::vector<std::string>& kinds) {
+  return fmt::format("`fabricast list devices{}` prints {}", kinds.size() == 1 ? " " + kinds.front() : "",
+                     kinds.size() == 1 ? "those there are" : "the catalogue");
 }
 
 Confidence confidence_of(const Node* node) {
@@ -265,23 +271,34 @@ std::vector<std::string> DeviceLibrary::shipped_names() {
   return names;
 }
 
-const DeviceLibrary::Entry* DeviceLibrary::find(const std::string& name, const Node& where, Diagnostics& faults) {
+const DeviceLibrary::Entry* DeviceLibrary::find(const std::string& name, const Node& where, Diagnostics& faults,
+                                                const std::vector<std::string>& kinds) {
   if (const auto it = entries_.find(name); it != entries_.end()) return &it->second;
   for (const auto& file : embedded_files()) {
     if (file.path.rfind(k_catalogue, 0) != 0 || stem(file.path) != name) continue;
     return read(tree_of(file), faults);
   }
   auto names = shipped_names();
-  for (const auto& [known, entry] : entries_) names.push_back(known);
-  auto near = near_names(name, names);
-  if (near.empty()) near = described_as(name);
-  std::string hint = "`fabricast list devices` prints the catalogue; your own device files go under `devices:`";
-  if (!near.empty()) {
-    hint = fmt::format("did you mean '{}'?", near.front());
-    for (std::size_t i = 1; i < near.size(); ++i) hint += fmt::format(" or '{}'?", near[i]);
-  }
+  std::erase_if(names, [&](const std::string& known) { return !is_of(shipped_kind(known), kinds); });
+  for (const auto& [known, entry] : entries_)
+    if (is_of(entry.type.kind, kinds)) names.push_back(known);
+  auto near = meant_names(name, names);
+  if (near.empty()) near = described_as(name, kinds);
+  const auto hint =
+      near.empty() ? catalogue_hint(kinds) + "; your own device files go under `devices:`" : meant_hint(near);
   faults.push_back(where.error(fmt::format("no device type '{}'", name), hint));
   return nullptr;
+}
+
+std::string DeviceLibrary::hint_of_kind(std::string_view name, const std::vector<std::string>& kinds) {
+  std::vector<std::string> with_it;
+  for (const auto& file : embedded_files())
+    if (is_of("host", kinds) && shipped_kind(stem(file.path)) == "host" &&
+        file.text.find(fmt::format("type: {},", name)) != std::string_view::npos)
+      with_it.push_back(stem(file.path));
+  constexpr std::size_t most = 5;
+  with_it.resize(std::min(with_it.size(), most));
+  return with_it.empty() ? catalogue_hint(kinds) : fmt::format("hosts with it: {}", fmt::join(with_it, ", "));
 }
 
 std::vector<const DeviceLibrary::Entry*> DeviceLibrary::all(Diagnostics& faults) {

@@ -26,8 +26,12 @@ class DeviceLibrary {
   /// Adds a user's device file.
   void add_file(const std::string& path, Diagnostics& faults, std::vector<InputFile>& inputs);
 
-  /// The device called `name`, or null with a fault at `where`.
-  const Entry* find(const std::string& name, const Node& where, Diagnostics& faults);
+  /// The device called `name`, or null with a fault at `where` that names devices of `kinds` (none: of any).
+  const Entry* find(const std::string& name, const Node& where, Diagnostics& faults,
+                    const std::vector<std::string>& kinds = {});
+
+  /// What to write where a device of `kinds` is expected and one of another kind, `name`, was found.
+  static std::string hint_of_kind(std::string_view name, const std::vector<std::string>& kinds);
 
   /// The kind of a shipped device by the folder it lies in, without reading it; empty for none of that name.
   static std::string shipped_kind(std::string_view name);

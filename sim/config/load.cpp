@@ -38,10 +38,12 @@ class Loader {
   Diagnostics faults;
   std::vector<InputFile> inputs;
 
-  std::optional<Node> parse(const std::string& path) {
+  /// `named_by`: the place in another file that names this one.
+  std::optional<Node> parse(const std::string& path, const Node* named_by = nullptr) {
     const auto text = config::read_text_file(path);
     if (!text) {
       faults.insert(faults.end(), text.error().begin(), text.error().end());
+      if (named_by != nullptr) faults.back().notes.push_back({"the file is named here", named_by->location()});
       return std::nullopt;
     }
     return parse_text(path, *text);
@@ -114,7 +116,9 @@ class Loader {
     for (const auto& entry : node.entries) {
       const auto& key = entry.key.scalar;
       const bool names_type = key == "type" || key == "processor" || key == "switch";
-      if (names_type && entry.value.kind == Node::Kind::scalar) library.find(entry.value.scalar, entry.value, faults);
+      const std::vector<std::string> kinds{key == "switch" ? "network_switch" : key};
+      if (names_type && entry.value.kind == Node::Kind::scalar)
+        library.find(entry.value.scalar, entry.value, faults, key == "type" ? std::vector<std::string>{} : kinds);
       find_types(entry.value, library);
     }
   }
@@ -218,7 +222,7 @@ Result<LoadedScenario> load_parsed(Loader& loader, std::optional<Node> node, con
   if (const auto* topology = node->find("topology")) {
     if (topology->kind == Node::Kind::scalar) {
       topology_file = config::resolved(folder_of(path), topology->scalar);
-      topology_node = loader.parse(topology_file);
+      topology_node = loader.parse(topology_file, topology);
     } else if (topology->kind == Node::Kind::mapping) {
       topology_node = *topology;
     }

@@ -10,10 +10,12 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "base/assert.hpp"
 #include "base/parameter_keys.hpp"
 #include "base/text.hpp"
+#include "config/names.hpp"
 
 namespace fabricast::config {
 
@@ -116,6 +118,21 @@ Node::Kind kind_of(const Schema& schema) {
   return Node::Kind::scalar;
 }
 
+/// The schema, or its alternative, that is a mapping or a list; null for none.
+const Schema* of_type(const Schema& schema, Schema::Type type) {
+  if (schema.type == type) return &schema;
+  const auto one = std::ranges::find_if(schema.alternatives, [&](const auto& other) { return other->type == type; });
+  return one == schema.alternatives.end() ? nullptr : one->get();
+}
+const Schema* mapping_of(const Schema& schema) { return of_type(schema, Schema::Type::mapping); }
+const Schema* list_of(const Schema& schema) { return of_type(schema, Schema::Type::list); }
+
+std::vector<std::string> names_of(const Schema& mapping) {
+  std::vector<std::string> names;
+  for (const auto& field : mapping.fields) names.push_back(field.name);
+  return names;
+}
+
 /// Of a declared parameter, or of a device's field of that name.
 std::optional<Dimension> dimension_of_parameter(const std::string& name) {
   if (const auto* key = key_of(name)) return key->dimension;
@@ -145,7 +162,25 @@ std::string hint_for_key(const Schema& schema, const std::vector<std::string>& n
     for (const auto& [known, hint] : schema.said_elsewhere)
       if (known == key) return hint;
   }
+  for (const auto& field : schema.fields)
+    if (const auto* below = mapping_of(*field.schema); below != nullptr && is_one_of(key, names_of(*below)))
+      return fmt::format("'{}' is a key of `{}`", key, field.name);
   return unknown_key_hint(key, names);
+}
+
+/// How to write what `node` says as the kind of node that is expected.
+std::string hint_for_kind(const Node& node, const Schema& schema) {
+  if (const auto* list = list_of(schema)) {
+    if (node.kind == Node::Kind::scalar) return fmt::format("write [{}]", node.scalar);
+    if (node.kind == Node::Kind::mapping && !node.entries.empty() && mapping_of(*list->items) != nullptr)
+      return fmt::format("write '- {}: ...', each element with a '-' of its own", node.entries.front().key.scalar);
+  }
+  const auto* mapping = mapping_of(schema);
+  if (mapping == nullptr || mapping->fields.empty() || node.kind == Node::Kind::sequence) return {};
+  const auto needed = std::ranges::find_if(mapping->fields, &Field::is_required);
+  if (needed != mapping->fields.end() && kind_of(*needed->schema) == Node::Kind::scalar)
+    return fmt::format("write '{}: {}' in it", needed->name, node.scalar.empty() ? "..." : node.scalar);
+  return fmt::format("its keys: {}", fmt::join(names_of(*mapping), ", "));
 }
 
 class Checker {
@@ -156,8 +191,8 @@ class Checker {
     if (schema.type == Schema::Type::any) return;
     if (schema.type == Schema::Type::any_of) return check_any(node, schema, what);
     if (node.kind != kind_of(schema)) {
-      faults_.push_back(
-          node.error(fmt::format("{} must be {}, found {}", what, expected(schema), describe(node.kind))));
+      faults_.push_back(node.error(fmt::format("{} must be {}, found {}", what, expected(schema), describe(node.kind)),
+                                   hint_for_kind(node, schema)));
       return;
     }
     switch (schema.type) {
@@ -184,12 +219,13 @@ class Checker {
     for (const auto& one : schema.alternatives) {
       if (kind_of(*one) == node.kind) return check(node, *one, what);
     }
-    faults_.push_back(node.error(fmt::format("{} must be {}, found {}", what, expected(schema), describe(node.kind))));
+    faults_.push_back(node.error(fmt::format("{} must be {}, found {}", what, expected(schema), describe(node.kind)),
+                                 hint_for_kind(node, schema)));
   }
 
   void check_mapping(const Node& node, const Schema& schema, const std::string& what) {
-    std::vector<std::string> names;
-    for (const auto& field : schema.fields) names.push_back(field.name);
+    const auto names = names_of(schema);
+    std::set<std::string> meant;  // misspelt: they are not missing, too
     for (const auto& entry : node.entries) {
       const auto field = std::find_if(schema.fields.begin(), schema.fields.end(),
                                       [&](const Field& f) { return f.name == entry.key.scalar; });
@@ -197,12 +233,13 @@ class Checker {
         const auto& called = schema.what.empty() ? what : schema.what;
         faults_.push_back(entry.key.error(fmt::format("unknown key '{}' in {}", entry.key.scalar, called),
                                           hint_for_key(schema, names, entry.key.scalar)));
+        meant.insert(nearest_name(entry.key.scalar, names));
         continue;
       }
       check(entry.value, *field->schema, fmt::format("'{}'", field->name));
     }
     for (const auto& field : schema.fields) {
-      if (!field.is_required || node.find(field.name) != nullptr) continue;
+      if (!field.is_required || node.find(field.name) != nullptr || meant.contains(field.name)) continue;
       faults_.push_back(
           node.error(fmt::format("{} needs the key '{}'", schema.what.empty() ? what : schema.what, field.name),
                      field.description));
@@ -212,7 +249,8 @@ class Checker {
       for (const auto& name : group) {
         if (node.find(name) != nullptr) given.push_back(name);
       }
-      if (given.size() == 1) continue;
+      const bool is_misspelt = std::ranges::any_of(group, [&](const auto& name) { return meant.contains(name); });
+      if (given.size() == 1 || (given.empty() && is_misspelt)) continue;
       faults_.push_back(node.error(
           fmt::format("{} needs exactly one of {}{}", schema.what.empty() ? what : schema.what, fmt::join(group, ", "),
                       given.empty() ? std::string() : fmt::format(", found {}", fmt::join(given, " and ")))));
@@ -309,9 +347,8 @@ class Checker {
 
   void check_choice(const Node& node, const Schema& schema, const std::string& what) {
     if (is_one_of(node.scalar, schema.choices)) return;
-    const auto near = nearest_name(node.scalar, schema.choices);
-    auto hint = near.empty() ? std::string() : fmt::format("did you mean '{}'?", near);
-    if (hint.empty() && schema.choices.size() <= 30) hint = fmt::format("known: {}", fmt::join(schema.choices, ", "));
+    auto hint = meant_hint(meant_names(node.scalar, schema.choices));
+    if (hint.empty()) hint = fmt::format("known: {}", fmt::join(schema.choices, ", "));
     faults_.push_back(node.error(fmt::format("{} is '{}', which is not known", what, node.scalar), hint));
   }
 

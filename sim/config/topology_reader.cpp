@@ -37,11 +37,12 @@ class TopologyReader {
 
  private:
   const DeviceLibrary::Entry* use(const Node& where, const std::string& name, const std::vector<std::string>& kinds) {
-    const auto* entry = library_.find(name, where, faults_);
+    const auto* entry = library_.find(name, where, faults_, kinds);
     if (entry == nullptr) return nullptr;
     if (std::find(kinds.begin(), kinds.end(), entry->type.kind) == kinds.end()) {
-      faults_.push_back(
-          where.error(fmt::format("'{}' is a {}, a {} is expected here", name, entry->type.kind, kinds.front())));
+      faults_.push_back(where.error(
+          fmt::format("'{}' is a {}, a {} is expected here", name, entry->type.kind, fmt::join(kinds, " or ")),
+          DeviceLibrary::hint_of_kind(name, kinds)));
       return nullptr;
     }
     if (used_.insert(name).second) {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <set>
 
+#include "fabricast/scatter.hpp"
+
 namespace fabricast::engine {
 
 namespace {
@@ -77,7 +79,7 @@ std::set<std::string> device_types(const Topology& topology, const std::set<int>
 
 bool is_of_tcp(const Row& row) {
   return std::ranges::any_of(row.terms, [](const Term& term) {
-    return term.parameter.ends_with(".socket") || term.parameter.starts_with("tcp.") ||
+    return is_of_sockets_between_hosts(term.parameter) || term.parameter.starts_with("tcp.") ||
            term.parameter.starts_with("mpi.tcp.");
   });
 }

@@ -19,11 +19,11 @@ constexpr std::string_view k_training_language = "model.between_systems.training
 constexpr std::string_view k_training_images = "model.between_systems.training_images";
 constexpr std::string_view k_mpi = "model.between_systems.mpi";
 
-bool is_over_sockets(const std::vector<std::string>& of_terms) {
-  return std::ranges::any_of(of_terms, [](const std::string& parameter) { return parameter.ends_with(".socket"); });
-}
-
 }  // namespace
+
+bool is_of_sockets_between_hosts(std::string_view parameter) {
+  return parameter.ends_with(".socket") || parameter == "nccl.socket_message_time";
+}
 
 std::string_view between_systems_name(Benchmark benchmark, int num_hosts) {
   switch (family_of(benchmark)) {
@@ -62,7 +62,7 @@ double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& p
   const auto name = between_systems_name(benchmark, num_hosts);
   const bool is_nccl = name == k_nccl_network || name == k_training_network;
   if (usual == 0 || sockets == nullptr || !is_nccl) return usual;
-  return is_over_sockets(of_terms) ? std::max(usual, sockets->value) : usual;
+  return std::ranges::any_of(of_terms, is_of_sockets_between_hosts) ? std::max(usual, sockets->value) : usual;
 }
 
 double compute_between_systems(bool is_transformer, const ParameterSet& parameters) {

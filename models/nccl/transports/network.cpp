@@ -18,11 +18,15 @@ double paid_loops(const Hops& hops, const Steps& steps) {
 }
 
 double message_time(const Hops& hops, const Steps& steps) {
+  return hops.kind == TransportKind::socket ? socket_message_time(steps) : message_parameter(hops, steps).value;
+}
+
+const Parameter& message_parameter(const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
-  if (hops.kind == TransportKind::socket) return socket_message_time(steps);
-  if (const auto* own = op.of_adapter(hops, "libfabric_message_time")) return own->value;
+  if (hops.kind == TransportKind::socket) return op.context.parameters.at("nccl.socket_message_time"_key);
+  if (const auto* own = op.of_adapter(hops, "libfabric_message_time")) return *own;
   const bool is_efa = provider_of(op.context, hops.adapter) == "efa";
-  return op.context.parameters.at(is_efa ? "mpi.open-mpi-ofi.message_gap"_key : "mpi.verbs.message_gap"_key).value;
+  return op.context.parameters.at(is_efa ? "mpi.open-mpi-ofi.message_gap"_key : "mpi.verbs.message_gap"_key);
 }
 
 double proxy_time(const Hops& hops, const Steps& steps) {

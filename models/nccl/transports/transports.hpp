@@ -88,6 +88,8 @@ bool is_paced_by_process(const Flow& flow, const Hops& hops, const Steps& steps)
 // Between hosts: network.cpp.
 /// What a core needs at least for each message that it posts, sent or received: by sockets, by libfabric, by verbs.
 double message_time(const Hops& hops, const Steps& steps);
+/// What says so.
+const Parameter& message_parameter(const Hops& hops, const Steps& steps);
 /// What the proxy of the busiest process spends on the messages that meet while a chunk makes one hop.
 double proxy_time(const Hops& hops, const Steps& steps);
 /// Loops of a step that pay hops of this kind.

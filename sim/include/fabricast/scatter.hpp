@@ -15,6 +15,9 @@ namespace fabricast {
 /// `model.between_systems.<kind>` of a forecast: nccl_host, nccl_network or mpi; empty where there is no such scatter.
 std::string_view between_systems_name(Benchmark benchmark, int num_hosts);
 
+/// What NCCL takes over TCP between hosts rests on the parameter: its hops and a proxy's messages.
+bool is_of_sockets_between_hosts(std::string_view parameter);
+
 /// The scatter that a forecast's band has, 0 or more: a time may be 1 + b times as long, or 1 / (1 + b).
 double between_systems(Benchmark benchmark, int num_hosts, const ParameterSet& parameters);
 

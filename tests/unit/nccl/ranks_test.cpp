@@ -74,6 +74,11 @@ TEST_CASE("every host must reach the next, the last the first") {
   const auto faults = unreachable_hosts(apart.context, {}, apart.loaded->topology.devices(DeviceKind::gpu));
   REQUIRE(faults.size() == 1);
   CHECK(test::shown(faults).find("no network path from host 'n1' to host 'n2'") != std::string::npos);
+  CHECK(test::shown(faults).find("connect the HCAs of both in `fabric`") != std::string::npos);
+  const Setup bare(
+      cluster_of({.gpus = 2, .hcas = {}}, 2, "{}", "{benchmark: all_reduce_perf}", "single_switch: {switch: qm9700}"));
+  CHECK(test::shown(unreachable_hosts(bare.context, {}, bare.loaded->topology.devices(DeviceKind::gpu)))
+            .find("'n1' has no HCA: give it one") != std::string::npos);
   const auto first_two = apart.loaded->topology.devices(DeviceKind::gpu, 0);
   CHECK(unreachable_hosts(apart.context, {}, first_two).empty());  // one host needs no network
 }

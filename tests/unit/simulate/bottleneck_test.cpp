@@ -90,7 +90,7 @@ TEST_CASE("large messages of every shipped bandwidth test name what they cross, 
 
 TEST_CASE("messages of a few bytes wait for their posting") {
   const auto prediction = test::run(
-      test::scenario(pair_of("server-2s-rome-2a100", "", "benchmark: osu_bw, buffers: host, sizes: [1 B, 4 MiB]")));
+      test::scenario(pair_of("server-1a100-cx6dx", "", "benchmark: osu_bw, buffers: host, sizes: [1 B, 4 MiB]")));
   CHECK(row_at(prediction, 1_B).bottleneck == "posting messages");
   CHECK(row_at(prediction, 4_MiB).bottleneck != "one connection with its gaps");
 }
@@ -124,5 +124,19 @@ TEST_CASE("a virtual function's rate limit is named, and no band reaches beyond 
       const double messages = static_cast<double>((4_MiB).value);
       CHECK(row.low_time.seconds() >= messages * 0.999 / (limit * 0.125e9));
     }
+  }
+}
+
+TEST_CASE("ranks in host order are an assumption only where nobody named their GPUs") {
+  const auto assumes_order = [](const std::string& workload) {
+    const auto prediction = test::run(test::scenario(pair_of("server-1a100-cx6dx", "", workload)));
+    return std::ranges::count(prediction.workloads[0].assumptions, "ranks are placed on GPUs in host order") > 0;
+  };
+  for (const auto* workload :
+       {"benchmark: all_reduce_perf, sizes: [8 B]", "benchmark: gpu_step, compute: 1 ms, sizes: [8 B]",
+        "benchmark: training, network: resnet-50, batch_per_gpu: 64"}) {
+    CAPTURE(workload);
+    CHECK(assumes_order(workload));
+    CHECK_FALSE(assumes_order(std::string(workload) + ", devices: [node1, node0]"));
   }
 }

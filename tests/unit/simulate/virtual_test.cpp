@@ -256,6 +256,7 @@ TEST_CASE("VMs of one host without an adapter cannot reach each other by message
   const auto refused = simulate(loaded.topology, loaded.scenario, loaded.parameters);
   REQUIRE_FALSE(refused.has_value());
   CHECK(render(refused.error()).find("no network path from host 'n' to host 'n'") != std::string::npos);
+  CHECK(render(refused.error()).find("VMs of one machine meet in an adapter's switch") != std::string::npos);
 }
 
 TEST_CASE("copies of a VM that is not aligned with its devices cross the sockets") {

@@ -110,3 +110,20 @@ TEST_CASE("VMs of machines with an adapter for each exchange alike, however many
   for (const int vms : {2, 3, 4})
     check_agree({.vms = vms, .has_own_adapter = true, .count = 4}, {"passthrough", "passthrough"}, k_workloads[1]);
 }
+
+TEST_CASE("VMs of one machine meet inside it, whether or not a fabric is described") {
+  const Machines machine{.count = 1};
+  for (const auto& way : k_shared) {
+    for (const auto& workload : k_workloads) {
+      CAPTURE(way.mode);
+      CAPTURE(workload);
+      for (const auto& spelling : {by_number(machine, way), one_by_one(machine, way)}) {
+        const auto cabled = scenario_of(machine, spelling, workload);
+        auto alone = cabled;
+        const auto fabric = alone.find("  fabric:");
+        alone.erase(fabric, alone.find('\n', fabric) + 1 - fabric);
+        CHECK(times_us(alone) == times_us(cabled));
+      }
+    }
+  }
+}
