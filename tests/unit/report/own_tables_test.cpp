@@ -34,6 +34,7 @@ void check_own_table(const LoadedScenario& loaded, std::size_t fewest_rows) {
     CHECK_MESSAGE(table->warnings.size() <= (has_others ? 1 : 0), render(table->warnings));
     const auto validation = validate(prediction->workloads.front(), *table);
     CHECK(validation.points.size() >= fewest_rows);
+    CHECK(validation.points.size() == prediction->workloads.front().rows.size());
     CHECK(summarize(std::span(&validation, 1)).max_abs_error < k_digits);
   }
 }
