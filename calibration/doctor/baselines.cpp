@@ -190,7 +190,8 @@ std::string what_of(const MeasuredLog& table) {
   if (table.header.send_buffer && table.header.receive_buffer)
     out += fmt::format(", buffers {} and {}", place(*table.header.send_buffer), place(*table.header.receive_buffer));
   const auto sizes = sizes_of(table);
-  if (!sizes.empty()) out += fmt::format(", {} to {}", to_string(sizes.front()), to_string(sizes.back()));
+  if (!sizes.empty()) out += ", " + to_string(sizes.front());
+  if (sizes.size() > 1) out += " to " + to_string(sizes.back());
   return out;
 }
 

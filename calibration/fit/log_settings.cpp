@@ -65,6 +65,7 @@ Values taken_by(const LoadedScenario& loaded) {
           {"workload.buffers", fit::buffers_text(workload.send_buffer, workload.receive_buffer)},
           {"workload.window", std::to_string(workload.window)},
           {"workload.pairs", std::to_string(workload.pairs)},
+          {"workload.streams", std::to_string(workload.streams)},
           {"software.nccl.gdr_level", level.empty() && !has_c2c_gpu ? "pxb" : level},
           {"software.nccl.ib_qps_per_connection", std::to_string(scenario.software.nccl_ib_qps)},
           {"software.transport", scenario.software.transport},

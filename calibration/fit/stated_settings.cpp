@@ -136,6 +136,8 @@ SuggestedLog stated_settings(const MeasuredLog& table) {
       add_perftest_settings(table, out);
       break;
     case BenchmarkFamily::system:
+      if (table.header.streams) set_key(out.workload, "streams", std::to_string(*table.header.streams));
+      break;
     case BenchmarkFamily::sharing:
     case BenchmarkFamily::traffic:
     case BenchmarkFamily::training:

@@ -230,6 +230,13 @@ SuggestedLog perftest_entry(const MeasuredLog& log) {
   return out;
 }
 
+/// iperf3 and sockperf.
+SuggestedLog socket_entry(const MeasuredLog& log) {
+  auto out = stated_settings(log);
+  out.workload.insert(out.workload.begin(), {"benchmark", std::string(to_string(*log.benchmark))});
+  return out;
+}
+
 void add_copy_entry(const MeasuredLog& log, const Keys& workload, const Keys& nccl, std::vector<SuggestedLog>& out) {
   SuggestedLog one;
   one.file = log.file;
@@ -325,6 +332,8 @@ std::vector<SuggestedLog> suggest_entries(const MeasuredLog& table, const Topolo
     case BenchmarkFamily::perftest:
       return {perftest_entry(table)};
     case BenchmarkFamily::system:
+      if (table.format == LogFormat::iperf3 || table.format == LogFormat::sockperf) return {socket_entry(table)};
+      break;
     case BenchmarkFamily::sharing:
     case BenchmarkFamily::traffic:
     case BenchmarkFamily::training:

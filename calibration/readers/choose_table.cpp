@@ -16,7 +16,7 @@ namespace {
 /// "all_reduce_perf or sendrecv_perf".
 std::string alternatives(const std::vector<Benchmark>& benchmarks) {
   std::vector<std::string_view> words;
-  for (const auto one : benchmarks) words.push_back(benchmark_word(one));
+  for (const auto one : benchmarks) words.push_back(to_string(one));
   return fmt::format("{}", fmt::join(words, " or "));
 }
 
@@ -30,9 +30,7 @@ std::string other_test_of(const MeasuredLog& table, Benchmark wanted) {
   if (!possible.empty() && std::find(possible.begin(), possible.end(), wanted) == possible.end())
     return "has columns of " + alternatives(possible);
   const bool has_latencies = table.header.unit == "us" || table.header.unit == "usec";
-  const auto word = benchmark_word(wanted);
-  const bool is_of_rates = word.ends_with("bw") || word == "osu_mbw_mr";
-  if (is_nccl(table) || has_latencies != is_of_rates) return {};
+  if (is_nccl(table) || table.format == LogFormat::forecast || has_latencies != is_bandwidth_test(wanted)) return {};
   return has_latencies ? "has latencies" : "has bandwidths";
 }
 
@@ -65,6 +63,11 @@ std::string refusal_of(const MeasuredLog& table, Benchmark wanted) {
   if (header.is_blocking.value_or(false))
     return "every operation of the log was waited for, with a barrier behind it (Blocking Enabled, -z), which is not "
            "forecast";
+  if (table.format == LogFormat::iperf3 && !header.connection_type.empty() && header.connection_type != "TCP")
+    return fmt::format("the log's datagrams went by {} at a rate that was given, TCP is forecast",
+                       header.connection_type);
+  if (table.format == LogFormat::iperf3 && header.is_bidirectional)
+    return "the log's streams went both ways at once (--bidir), one way is forecast";
   if (header.is_dual_port) return "both ports of the adapter carried the log's messages (Dual-port), one is forecast";
   return {};
 }
@@ -76,6 +79,7 @@ std::string differences_of(const MeasuredLog& a, const MeasuredLog& b) {
     if (is_different) out.push_back(what);
   };
   note(contradicts(a.benchmark, b.benchmark), "benchmark");
+  note(texts_contradict(a.workload, b.workload), "workload");
   note(contradicts(one.num_ranks, two.num_ranks), "ranks");
   note(contradicts(one.num_hosts, two.num_hosts) || contradicts(one.ranks_per_host, two.ranks_per_host),
        "ranks per host");
@@ -87,6 +91,7 @@ std::string differences_of(const MeasuredLog& a, const MeasuredLog& b) {
        "buffers");
   note(contradicts(one.window, two.window), "window");
   note(contradicts(one.pairs, two.pairs), "pairs");
+  note(contradicts(one.streams, two.streams), "streams");
   note(contradicts(one.queue_pairs, two.queue_pairs), "queue pairs");
   note(contradicts(one.tx_depth, two.tx_depth), "TX depth");
   note(contradicts(one.post_list, two.post_list), "post list");
@@ -104,14 +109,15 @@ std::string differences_of(const MeasuredLog& a, const MeasuredLog& b) {
 
 namespace {
 
-/// How well a table fits: its benchmark first, then its ranks, then where they run.
+/// How well a table fits: its benchmark first, then its ranks, then where they run, then its name.
 int fitness(const MeasuredLog& table, const Workload& workload) {
   const bool is_benchmark = table.benchmark == workload.benchmark;
   const auto wanted = workload.gpus ? workload.gpus : workload.ranks;
   const bool is_of_ranks = !wanted || !table.header.num_ranks || *table.header.num_ranks == *wanted;
   const auto per_host = workload.ranks_per_host;
   const bool is_of_hosts = !per_host || !table.header.ranks_per_host || *table.header.ranks_per_host == *per_host;
-  return (is_benchmark ? 4 : 0) + (is_of_ranks ? 2 : 0) + (is_of_hosts ? 1 : 0);
+  const bool is_of_name = table.workload == workload.name;
+  return (is_benchmark ? 8 : 0) + (is_of_ranks ? 4 : 0) + (is_of_hosts ? 2 : 0) + (is_of_name ? 1 : 0);
 }
 
 /// Before the rows' own warnings, which may be many.
@@ -144,6 +150,12 @@ MeasuredLog with_repeats(const std::vector<const MeasuredLog*>& tables, Benchmar
   return best;
 }
 
+/// iperf3 before 3.16, by its release; false where that is not known.
+bool has_one_thread(const std::string& version) {
+  const auto minor = version.starts_with("3.") ? readers::leading_count(version.substr(2)) : std::nullopt;
+  return minor && *minor < 16;
+}
+
 /// What rows may have wrong of themselves.
 void warn_of_rows(MeasuredLog& table) {
   const auto is_wrong = [](const MeasuredRow& row) { return row.num_wrong.value_or(0) > 0; };
@@ -156,6 +168,13 @@ void warn_of_rows(MeasuredLog& table) {
   if (table.header.post_list.value_or(1) > 1)
     put_first(table, fmt::format("the log's messages were posted {} at once (Post List), they are forecast one by one",
                                  *table.header.post_list));
+  if (table.format == LogFormat::sockperf && table.header.connection_type == "TCP")
+    put_first(table, "the log's messages went over TCP (# TCP), UDP is forecast");
+  if (table.header.streams.value_or(1) > 1 && has_one_thread(table.header.tool_version))
+    put_first(table,
+              fmt::format("iperf3 {} serves all streams with one thread (3.16 and later each with its own), they "
+                          "are forecast on cores of their own",
+                          table.header.tool_version));
 }
 
 std::optional<MeasuredLog> benchmark_table(const std::vector<MeasuredLog>& tables, const Workload& workload) {
@@ -165,6 +184,7 @@ std::optional<MeasuredLog> benchmark_table(const std::vector<MeasuredLog>& table
   for (const auto& table : tables) {
     const bool is_refused = !readers::refusal_of(table, workload.benchmark).empty();
     if (table.rows.empty()) {
+      if (refused == nullptr && !table.other_test.empty()) refused = &table;
       if (lost == nullptr && !is_refused && !table.warnings.empty()) lost = &table;
       continue;
     }

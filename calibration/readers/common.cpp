@@ -24,6 +24,28 @@ MeasuredLog begin_table(const LogText& log, LogFormat format, int line) {
   return table;
 }
 
+std::vector<Lines> tests_of(Lines section, bool (*begins)(std::string_view), bool (*belongs)(std::string_view)) {
+  std::vector<Lines> tests;
+  std::size_t first = 0, behind = 0;
+  bool has_begun = false;
+  for (std::size_t i = 0; i < section.size(); ++i) {
+    const bool is_begin = begins(section[i].text);
+    if (!is_begin && belongs(section[i].text)) behind = i + 1;
+    if (!is_begin) continue;
+    if (has_begun && behind > first) {
+      tests.push_back(section.subspan(first, behind - first));
+      first = behind;
+    }
+    has_begun = true;
+  }
+  if (first < section.size()) tests.push_back(section.subspan(first));
+  return tests;
+}
+
+Diagnostic file_warning(const std::string& name, std::string message) {
+  return {Severity::warning, {name, 0, 0}, std::move(message), {}, {}};
+}
+
 void add_warning(MeasuredLog& table, Diagnostic warning) {
   constexpr std::size_t k_most_warnings = 100;
   if (table.warnings.size() < k_most_warnings) table.warnings.push_back(std::move(warning));
@@ -91,6 +113,12 @@ std::string_view to_string(LogFormat format) {
       return "NCCL tuning";
     case LogFormat::training:
       return "training";
+    case LogFormat::iperf3:
+      return "iperf3";
+    case LogFormat::sockperf:
+      return "sockperf";
+    case LogFormat::forecast:
+      return "fabricast run";
   }
   return "";
 }

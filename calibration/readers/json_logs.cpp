@@ -1,50 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON of nccl-tests (-J) and perftest (--out_json). nccl-tests dumps the whole environment of the run under "env",
-// secrets included: it is dropped while parsing, except settings of NCCL and MPI. A file cut short keeps the results
-// that are complete.
+// JSON of nccl-tests (-J) and perftest (--out_json); which reader takes which file. nccl-tests dumps the whole
+// environment of the run under "env", secrets included: it is dropped while parsing, except settings of NCCL and MPI. A
+// file cut short keeps the results that are complete.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "readers/json_values.hpp"
 #include "readers/readers.hpp"
 
 namespace fabricast::readers {
 namespace {
 
 using nlohmann::json;
-
-/// A finite number, also one written as a string; JSON's "nan" gives nothing.
-std::optional<double> number_of(const json& object, const char* key) {
-  const auto it = object.find(key);
-  if (it == object.end()) return std::nullopt;
-  if (it->is_number()) {
-    const auto value = it->get<double>();
-    return std::isfinite(value) ? std::optional(value) : std::nullopt;
-  }
-  if (!it->is_string()) return std::nullopt;
-  const auto printed = parse_printed(trim(it->get_ref<const std::string&>()));
-  return printed ? std::optional(printed->value) : std::nullopt;
-}
-
-std::optional<int> int_of(const json& object, const char* key) {
-  const auto value = number_of(object, key);
-  constexpr double k_largest_int = 2e9;
-  if (!value || std::abs(*value) > k_largest_int) return std::nullopt;
-  return static_cast<int>(*value);
-}
-
-std::optional<Bytes> bytes_of(const json& object, const char* key) {
-  const auto value = number_of(object, key);
-  constexpr double k_largest_size = 9e18;
-  if (!value || *value < 0 || *value > k_largest_size) return std::nullopt;
-  return Bytes{std::llround(*value)};
-}
-
-std::string text_of(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? std::string(trim(it->get_ref<const std::string&>())) : std::string{};
-}
 
 /// What is worth keeping of a file, also of one that breaks off: complete objects, and scalars at the top.
 struct Harvest {
@@ -201,10 +170,6 @@ std::optional<MeasuredRow> nccl_result_row(const json& result, bool is_cpu_time)
   return row;
 }
 
-Diagnostic file_warning(const std::string& name, std::string message) {
-  return {Severity::warning, {name, 0, 0}, std::move(message), {}, {}};
-}
-
 MeasuredLog nccl_table(const LogText& log, const Harvest& found) {
   auto table = begin_table(log, LogFormat::nccl_tests_json, 0);
   read_nccl_config(found.top, table);
@@ -327,14 +292,46 @@ std::optional<MeasuredLog> perftest_table(const LogText& log, const Harvest& fou
 
 }  // namespace
 
-std::vector<MeasuredLog> read_json(std::string_view text, const std::string& name) {
+namespace {
+
+/// Complete objects behind each other, as runs are appended to one file; the last may break off.
+std::vector<std::string_view> documents_of(std::string_view text) {
+  std::vector<std::string_view> out;
+  std::size_t begin = 0;
+  int depth = 0;
+  bool is_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_string && text[i] == '\\')
+      ++i;
+    else if (text[i] == '"')
+      is_string = !is_string;
+    else if (!is_string && text[i] == '{' && depth++ == 0)
+      begin = i;
+    else if (!is_string && text[i] == '}' && depth > 0 && --depth == 0)
+      out.push_back(text.substr(begin, i + 1 - begin));
+  }
+  if (depth > 0) out.push_back(text.substr(begin));
+  return out;
+}
+
+void read_document(std::string_view text, const LogText& log, std::vector<MeasuredLog>& tables) {
   const auto found = harvest(text);
-  const LogText log{name, {}, {}};
-  if (!found.results.empty() || found.top.contains("nccl_version")) return {nccl_table(log, found)};
-  auto table = perftest_table(log, found);
-  if (!table) return {};
+  if (!found.results.empty() || found.top.contains("nccl_version")) {
+    tables.push_back(nccl_table(log, found));
+  } else if (auto streams = iperf3_json(found.top, log)) {
+    tables.push_back(std::move(*streams));
+  } else if (auto verbs = perftest_table(log, found)) {
+    tables.push_back(std::move(*verbs));
+  } else {
+    for (auto& table : forecast_json(found.top, log)) tables.push_back(std::move(table));
+  }
+}
+
+}  // namespace
+
+std::vector<MeasuredLog> read_json(std::string_view text, const std::string& name) {
   std::vector<MeasuredLog> tables;
-  tables.push_back(std::move(*table));
+  for (const auto document : documents_of(text)) read_document(document, {name, {}, {}}, tables);
   return tables;
 }
 

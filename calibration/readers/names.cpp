@@ -11,37 +11,12 @@ namespace fabricast::readers {
 namespace {
 
 using Named = std::pair<std::string_view, Benchmark>;
-constexpr std::array<Named, 29> k_benchmarks{{
-    {"osu_latency", Benchmark::osu_latency},
-    {"osu_bw", Benchmark::osu_bw},
-    {"osu_bibw", Benchmark::osu_bibw},
-    {"osu_multi_lat", Benchmark::osu_multi_lat},
-    {"osu_mbw_mr", Benchmark::osu_mbw_mr},
-    {"osu_allreduce", Benchmark::osu_allreduce},
-    {"osu_allgather", Benchmark::osu_allgather},
-    {"osu_reduce_scatter", Benchmark::osu_reduce_scatter},
-    {"osu_bcast", Benchmark::osu_bcast},
-    {"osu_reduce", Benchmark::osu_reduce},
-    {"osu_alltoall", Benchmark::osu_alltoall},
-    {"osu_gather", Benchmark::osu_gather},
-    {"osu_scatter", Benchmark::osu_scatter},
-    {"osu_barrier", Benchmark::osu_barrier},
-    {"ib_write_lat", Benchmark::ib_write_lat},
-    {"ib_write_bw", Benchmark::ib_write_bw},
-    {"ib_send_lat", Benchmark::ib_send_lat},
-    {"ib_send_bw", Benchmark::ib_send_bw},
-    {"ib_read_lat", Benchmark::ib_read_lat},
-    {"ib_read_bw", Benchmark::ib_read_bw},
-    {"all_reduce_perf", Benchmark::all_reduce_perf},
-    {"all_gather_perf", Benchmark::all_gather_perf},
-    {"reduce_scatter_perf", Benchmark::reduce_scatter_perf},
-    {"broadcast_perf", Benchmark::broadcast_perf},
-    {"reduce_perf", Benchmark::reduce_perf},
-    {"alltoall_perf", Benchmark::alltoall_perf},
-    {"sendrecv_perf", Benchmark::sendrecv_perf},
-    {"gather_perf", Benchmark::gather_perf},
-    {"scatter_perf", Benchmark::scatter_perf},
-}};
+
+/// Whether a table of the benchmark's own program is read.
+bool has_program(Benchmark benchmark) {
+  const auto family = family_of(benchmark);
+  return family == BenchmarkFamily::nccl_tests || family == BenchmarkFamily::osu || family == BenchmarkFamily::perftest;
+}
 
 bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
@@ -56,16 +31,11 @@ bool has_word(std::string_view text, std::string_view word) {
 
 }  // namespace
 
-std::string_view benchmark_word(Benchmark benchmark) {
-  const auto it =
-      std::find_if(k_benchmarks.begin(), k_benchmarks.end(), [&](const Named& n) { return n.second == benchmark; });
-  return it == k_benchmarks.end() ? std::string_view{} : it->first;
-}
-
 std::optional<Benchmark> benchmark_in(std::string_view text) {
   std::optional<Benchmark> found;
-  for (const auto& [word, benchmark] : k_benchmarks) {
-    if (!has_word(text, word)) continue;
+  for (const auto& word : benchmark_names()) {
+    const auto benchmark = benchmark_from_name(word);
+    if (!has_program(*benchmark) || !has_word(text, word)) continue;
     if (found) return std::nullopt;
     found = benchmark;
   }
@@ -83,16 +53,22 @@ void name_program(std::string_view program, MeasuredLog& table) {
 }
 
 bool is_of_format(Benchmark benchmark, LogFormat format) {
-  const auto word = benchmark_word(benchmark);
+  const auto family = family_of(benchmark);
   switch (format) {
     case LogFormat::nccl_tests:
     case LogFormat::nccl_tests_json:
-      return word.ends_with("_perf");
+      return family == BenchmarkFamily::nccl_tests;
     case LogFormat::osu:
-      return word.starts_with("osu_");
+      return family == BenchmarkFamily::osu;
     case LogFormat::perftest:
     case LogFormat::perftest_json:
-      return word.starts_with("ib_");
+      return family == BenchmarkFamily::perftest;
+    case LogFormat::iperf3:
+      return benchmark == Benchmark::iperf3;
+    case LogFormat::sockperf:
+      return benchmark == Benchmark::sockperf;
+    case LogFormat::forecast:
+      return true;
     case LogFormat::p2p_matrix:
     case LogFormat::cuda_bandwidth:
     case LogFormat::copies:

@@ -189,8 +189,8 @@ void recognise_benchmark(const std::string& file, MeasuredLog& table) {
     if (!named) return;
     add_warning(table, {Severity::warning,
                         {file, table.line, 1},
-                        fmt::format("the file is named for {}, its columns are of {}", benchmark_word(*named),
-                                    benchmark_word(possible.front())),
+                        fmt::format("the file is named for {}, its columns are of {}", to_string(*named),
+                                    to_string(possible.front())),
                         {},
                         {}});
   } else if (possible.size() < collectives().size()) {

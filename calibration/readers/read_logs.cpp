@@ -26,6 +26,7 @@ struct Reader {
 };
 
 constexpr std::array k_readers{
+    Reader{readers::starts_forecast, readers::read_forecast},
     Reader{readers::starts_communication_csv, readers::read_communication_csv},
     Reader{readers::starts_nccl_tests, readers::read_nccl_tests},
     Reader{readers::starts_osu, readers::read_osu},
@@ -33,6 +34,8 @@ constexpr std::array k_readers{
     Reader{readers::starts_p2p_matrix, readers::read_p2p_matrix},
     Reader{readers::starts_cuda_bandwidth, readers::read_cuda_bandwidth},
     Reader{readers::starts_copies, readers::read_copies},
+    Reader{readers::starts_iperf3, readers::read_iperf3},
+    Reader{readers::starts_sockperf, readers::read_sockperf},
     Reader{readers::starts_training, readers::read_training},
 };
 
@@ -66,9 +69,9 @@ Diagnostic fault_of(const std::string& name, std::string message) {
 Diagnostic no_table(const std::string& name) {
   auto fault = fault_of(name, fmt::format("no benchmark table in '{}'", name));
   fault.notes.push_back(
-      {"known are the outputs of nccl-tests, OSU micro-benchmarks and perftest (text and JSON), "
-       "p2pBandwidthLatencyTest, bandwidthTest, NCCL's TUNING lines, aiconfigurator's times of NCCL and tables of "
-       "training steps",
+      {"known are the outputs of nccl-tests, OSU micro-benchmarks, perftest and iperf3 (text and JSON), sockperf, "
+       "p2pBandwidthLatencyTest, bandwidthTest, NCCL's TUNING lines, aiconfigurator's times of NCCL, tables of "
+       "training steps and what `fabricast run` prints",
        {}});
   return fault;
 }
@@ -152,6 +155,7 @@ Result<std::vector<MeasuredLog>> read_logs_text(std::string_view text, const std
     for (auto& table : section.reader->read(log, lines)) tables.push_back(std::move(table));
   }
   for (auto& table : tables) drop_rows_past_range(table, name);
+  readers::name_workloads(log, tables);
   readers::add_environments(log, tables);
   if (auto tuning = readers::read_nccl_tuning(log)) tables.push_back(std::move(*tuning));
   if (tables.empty()) return tl::make_unexpected(Diagnostics{no_table(name)});

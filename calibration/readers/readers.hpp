@@ -25,6 +25,9 @@ bool starts_cuda_bandwidth(std::string_view line);
 bool starts_copies(std::string_view line);
 bool starts_training(std::string_view line);
 bool starts_communication_csv(std::string_view line);
+bool starts_iperf3(std::string_view line);
+bool starts_sockperf(std::string_view line);
+bool starts_forecast(std::string_view line);
 
 std::vector<MeasuredLog> read_nccl_tests(const LogText& log, Lines section);
 std::vector<MeasuredLog> read_osu(const LogText& log, Lines section);
@@ -34,6 +37,16 @@ std::vector<MeasuredLog> read_cuda_bandwidth(const LogText& log, Lines section);
 std::vector<MeasuredLog> read_copies(const LogText& log, Lines section);
 std::vector<MeasuredLog> read_training(const LogText& log, Lines section);
 std::vector<MeasuredLog> read_communication_csv(const LogText& log, Lines section);
+std::vector<MeasuredLog> read_iperf3(const LogText& log, Lines section);
+std::vector<MeasuredLog> read_sockperf(const LogText& log, Lines section);
+std::vector<MeasuredLog> read_forecast(const LogText& log, Lines section);
+
+/// Names the tables that stand below a title of `fabricast run`.
+void name_workloads(const LogText& log, std::vector<MeasuredLog>& tables);
+
+/// The lines of each test of a section: it starts where `begins` says so, or above, behind the last line that `belongs`
+/// to the test before, where command lines stand.
+std::vector<Lines> tests_of(Lines section, bool (*begins)(std::string_view), bool (*belongs)(std::string_view));
 
 /// The steps of a training table that are the scenario's, as rows; nothing when either is not of training.
 std::optional<MeasuredLog> training_rows(const MeasuredLog& log, const Scenario& scenario,
@@ -42,7 +55,8 @@ std::optional<MeasuredLog> training_rows(const MeasuredLog& log, const Scenario&
 /// NCCL's TUNING lines anywhere in a log; nothing when there are none.
 std::optional<MeasuredLog> read_nccl_tuning(const LogText& log);
 
-/// JSON of nccl-tests (-J) and perftest (--out_json); empty when the text is neither.
+/// JSON of nccl-tests (-J), perftest (--out_json), iperf3 (-J) and `fabricast run`, also several behind each other;
+/// empty when the text is none of them.
 std::vector<MeasuredLog> read_json(std::string_view text, const std::string& name);
 
 /// Rows of host_copies: the entries of a log of copies that are of the workload's GPUs and direction.
@@ -67,7 +81,6 @@ LaunchMode launch_mode(const MeasuredHeader& header, bool is_graph);
 
 /// A benchmark's name as a whole word of a command line, a path or a free text.
 std::optional<Benchmark> benchmark_in(std::string_view text);
-std::string_view benchmark_word(Benchmark benchmark);
 /// Names a table by its program of nccl-tests ("all_reduce_perf", "/opt/all_reduce_perf_mpi"); one that is not forecast
 /// ("hypercube_perf") becomes `other_test`.
 void name_program(std::string_view program, MeasuredLog& table);
@@ -98,6 +111,8 @@ RankInterval ranks_of_printed_bandwidths(const MeasuredLog& table);
 /// A new table of `format` that begins at `line`.
 MeasuredLog begin_table(const LogText& log, LogFormat format, int line);
 
+/// A warning of a file that has no lines.
+Diagnostic file_warning(const std::string& name, std::string message);
 /// Adds a warning unless the table has very many already.
 void add_warning(MeasuredLog& table, Diagnostic warning);
 

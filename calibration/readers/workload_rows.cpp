@@ -104,6 +104,9 @@ namespace readers {
 
 std::optional<MeasuredLog> copy_rows(const MeasuredLog& log, const Scenario& scenario) {
   const auto& workload = scenario.workloads.front();
+  if (log.format == LogFormat::forecast)
+    return log.rows.empty() || log.benchmark.value_or(workload.benchmark) != workload.benchmark ? std::nullopt
+                                                                                                : std::optional(log);
   const auto devices = device_numbers(workload);
   std::vector<MeasuredRow> rows;
   const bool is_to_peer = workload.direction == CopyDirection::to_peer;

@@ -37,8 +37,7 @@ void warn(Validation& validation, const MeasuredLog& log, std::string message) {
 
 /// Whether the row's bandwidth is what the benchmark reports.
 bool has_bandwidth(const WorkloadPrediction& prediction) {
-  const auto word = readers::benchmark_word(prediction.benchmark);
-  return word.ends_with("_perf") || word.ends_with("bw") || word == "osu_mbw_mr";
+  return family_of(prediction.benchmark) == BenchmarkFamily::nccl_tests || is_bandwidth_test(prediction.benchmark);
 }
 
 ValidationPoint point_of(const Row& predicted, const MeasuredSize& measured, const WorkloadPrediction& prediction) {
@@ -67,8 +66,8 @@ ValidationPoint point_of(const Row& predicted, const MeasuredSize& measured, con
 void compare_headers(const WorkloadPrediction& prediction, const MeasuredLog& log, Validation& validation) {
   if (log.benchmark && *log.benchmark != prediction.benchmark) {
     warn(validation, log,
-         fmt::format("the log is of {}, the prediction of {}", readers::benchmark_word(*log.benchmark),
-                     readers::benchmark_word(prediction.benchmark)));
+         fmt::format("the log is of {}, the prediction of {}", to_string(*log.benchmark),
+                     to_string(prediction.benchmark)));
   }
   const auto& header = log.header;
   if (header.num_ranks && prediction.num_ranks > 0 && *header.num_ranks != prediction.num_ranks) {
@@ -94,6 +93,8 @@ Bytes key_of(const WorkloadPrediction& prediction, const Row& row) {
 }
 
 std::string key_text(const WorkloadPrediction& prediction, Bytes key) {
+  const auto row = std::ranges::find(prediction.rows, key, &Row::size);
+  if (prediction.benchmark == Benchmark::gpu_sharing && row != prediction.rows.end()) return row->label;
   if (prediction.benchmark != Benchmark::training) return to_string(key);
   return fmt::format("{} GPU{}", key.value, key.value == 1 ? "" : "s");
 }

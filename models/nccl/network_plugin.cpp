@@ -362,7 +362,7 @@ std::string why_plugin_unread(const PlanContext& context, std::string_view key, 
                               bool asks_for_collnet) {
   const auto& topology = context.topology;
   const auto host = topology.first_host_with(DeviceKind::gpu);
-  const auto hcas = opened_hcas(context, topology.device_in_host(host, DeviceKind::gpu, 0));
+  const auto hcas = plugin_hcas(context, topology.device_in_host(host, DeviceKind::gpu, 0));
   if (hcas.empty()) return ": the hosts have no adapter";
   const auto plugin = network_plugin(context, hcas.front());
   const bool has_rules = plugin.is_simple_only || plugin.buffer_size > 0 || !plugin.why_no_nvls.empty();

@@ -142,17 +142,25 @@ std::vector<DeviceId> hcas_between_hosts(const PlanContext& context, DeviceId gp
   return out;
 }
 
-}  // namespace
-
-std::vector<DeviceId> opened_hcas(const PlanContext& context, DeviceId gpu) {
+/// Adapters of a GPU's host and guest, those with a cable or all; none over sockets where another is.
+std::vector<DeviceId> own_hcas(const PlanContext& context, DeviceId gpu, bool needs_cable) {
   const auto& topology = context.topology;
   const int guest = topology.guest_of(gpu);
   std::vector<DeviceId> out;
   for (const auto hca : topology.devices(DeviceKind::hca, topology.host_of(gpu)))
-    if (topology.is_cabled(hca) && topology.may_use_hca(guest, hca)) out.push_back(hca);
+    if ((!needs_cable || topology.is_cabled(hca)) && topology.may_use_hca(guest, hca)) out.push_back(hca);
   const auto is_socket = [&](DeviceId hca) { return uses_tcp(context, hca); };
   if (!std::ranges::all_of(out, is_socket)) std::erase_if(out, is_socket);
   return out;
+}
+
+}  // namespace
+
+std::vector<DeviceId> opened_hcas(const PlanContext& context, DeviceId gpu) { return own_hcas(context, gpu, true); }
+
+std::vector<DeviceId> plugin_hcas(const PlanContext& context, DeviceId gpu) {
+  const bool has_network = context.topology.first_network_link() != context.topology.num_links();
+  return own_hcas(context, gpu, has_network);
 }
 
 HostNics::HostNics(const PlanContext& context, std::vector<DeviceId> gpus)

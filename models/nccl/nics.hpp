@@ -67,6 +67,8 @@ int nvml_index(const Topology& topology, DeviceId gpu);
 /// Adapters with a cable that NCCL opens in the GPU's host or virtual machine: all of one kind, sockets only where no
 /// adapter has RDMA.
 std::vector<DeviceId> opened_hcas(const PlanContext& context, DeviceId gpu);
+/// Those whose plugin the processes of a GPU load: as `opened_hcas`; of a topology that describes no network, all.
+std::vector<DeviceId> plugin_hcas(const PlanContext& context, DeviceId gpu);
 
 class HostNics {
  public:

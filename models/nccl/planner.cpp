@@ -96,7 +96,7 @@ class CollectivePlanner : public Planner {
   /// The adapter whose plugin sets what NCCL plans with; of hosts without any, value -1.
   [[nodiscard]] DeviceId plugin_adapter() const {
     if (hosts_.size() > 1 && !graph_.channels.empty()) return graph_.channels[0][0].hca;
-    const auto hcas = opened_hcas(context_, hosts_[0].gpus[0]);
+    const auto hcas = plugin_hcas(context_, hosts_[0].gpus[0]);
     return hcas.empty() ? DeviceId{} : hcas.front();
   }
 
@@ -381,7 +381,7 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
   auto faults = unreachable_hosts(context, workload, *ranks);
   for (auto& fault : workload_faults(context, workload, *ranks)) faults.push_back(std::move(fault));
   if (faults.empty() && ranks->size() > 1 && !context.software.nccl_plugin.empty())
-    faults = plugin_faults(context, workload, opened_hcas(context, ranks->front()));
+    faults = plugin_faults(context, workload, plugin_hcas(context, ranks->front()));
   if (const auto sharing = ranks->empty() ? std::nullopt : sharing_of(context, workload, ranks->front())) {
     const auto slicing = time_slicing_of(context, *sharing, ranks->front());
     if (!slicing) faults.insert(faults.end(), slicing.error().begin(), slicing.error().end());

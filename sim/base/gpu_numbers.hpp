@@ -35,6 +35,10 @@ inline constexpr std::array k_gpus{
     GpuEntry{0x2941, "gb200", 6, 32},    GpuEntry{0x31c2, "gb300", 6},
 };
 
+/// AMD device numbers [pci.ids]; PCIe 5.0 x16.
+inline constexpr std::array k_amd_gpus{GpuEntry{0x74a1, "mi300x", 5}, GpuEntry{0x74a5, "mi325x", 5},
+                                       GpuEntry{0x75a0, "mi350x", 5}, GpuEntry{0x75a3, "mi355x", 5}};
+
 /// Words of a product's name, all of which it holds.
 struct GpuWords {
   const char* first;

@@ -156,7 +156,9 @@ void add_validate(CLI::App& app, int& exit_code) {
   command->add_option("SCENARIO", options->scenario, "scenario file; its first workload is compared")
       ->required()
       ->type_name("FILE");
-  command->add_option("--measured", options->logs, "logs of nccl-tests, OSU or perftest, tables of training steps")
+  command
+      ->add_option("--measured", options->logs,
+                   "logs of nccl-tests, OSU, perftest, iperf3 or sockperf, tables of training steps, what run printed")
       ->required()
       ->type_name("LOG...");
   command

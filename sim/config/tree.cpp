@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
-#include "config/yaml_fault.hpp"
+#include "base/yaml_fault.hpp"
 
 namespace fabricast::config {
 

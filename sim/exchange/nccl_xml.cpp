@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 
+#include "base/adapter_numbers.hpp"
 #include "base/gpu_numbers.hpp"
 #include "fabricast/export.hpp"
 
@@ -41,50 +42,21 @@ CpuNumbers cpu_numbers(const std::string& processor) {
   return found == known.end() ? CpuNumbers{"", 0, 0} : found->second;
 }
 
-/// An adapter's numbers and the name that its driver gives it.
-struct AdapterNumbers {
-  const char *prefix, *vendor, *device, *driver;
-};
-AdapterNumbers adapter_numbers(std::string_view type) {
-  static constexpr std::array k_known{AdapterNumbers{"connectx-3-pro", "15b3", "1007", "mlx4_"},
-                                      AdapterNumbers{"connectx-3", "15b3", "1003", "mlx4_"},
-                                      AdapterNumbers{"connect-ib", "15b3", "1011", "mlx5_"},
-                                      AdapterNumbers{"connectx-4-lx", "15b3", "1015", "mlx5_"},
-                                      AdapterNumbers{"connectx-4", "15b3", "1013", "mlx5_"},
-                                      AdapterNumbers{"connectx-5", "15b3", "1017", "mlx5_"},
-                                      AdapterNumbers{"connectx-6-dx", "15b3", "101d", "mlx5_"},
-                                      AdapterNumbers{"connectx-6", "15b3", "101b", "mlx5_"},
-                                      AdapterNumbers{"connectx-7-bond", "15b3", "1021", "mlx5_bond_"},
-                                      AdapterNumbers{"connectx-7", "15b3", "1021", "mlx5_"},
-                                      AdapterNumbers{"connectx-8", "15b3", "1023", "mlx5_"},
-                                      AdapterNumbers{"bluefield-3", "15b3", "a2dc", "mlx5_"},
-                                      AdapterNumbers{"bcm57608", "14e4", "1760", "bnxt_re"},
-                                      AdapterNumbers{"efa-100g", "1d0f", "efa0", "rdmap"},
-                                      AdapterNumbers{"efa-4x100g", "1d0f", "efa1", "rdmap"},
-                                      AdapterNumbers{"efa-2x200g", "1d0f", "efa2", "rdmap"},
-                                      AdapterNumbers{"ena", "1d0f", "ec20", "eth"},
-                                      AdapterNumbers{"gvnic", "1ae0", "0042", "eth"},
-                                      AdapterNumbers{"ethernet-32g", "1ae0", "0042", "eth"},
-                                      AdapterNumbers{"slingshot-11", "17db", "0501", "cxi"}};
-  const auto found = std::ranges::find_if(k_known, [&](const auto& one) { return type.starts_with(one.prefix); });
-  return found == k_known.end() ? AdapterNumbers{"", "0000", "0000", "net"} : *found;
-}
-
 /// PCI vendor and device numbers of the catalogue's types [pci.ids].
 std::string pci_numbers(const std::string& type, DeviceKind kind) {
-  if (kind == DeviceKind::gpu) {
-    if (type == "mi300x") return "vendor=\"0x1002\" device=\"0x74a1\"";
-    if (type == "mi325x") return "vendor=\"0x1002\" device=\"0x74a5\"";
-    if (type == "mi350x") return "vendor=\"0x1002\" device=\"0x75a0\"";
-    if (type == "mi355x") return "vendor=\"0x1002\" device=\"0x75a3\"";
-    const auto found =
-        std::ranges::find(devices::k_gpus, type, [](const devices::GpuEntry& one) { return std::string(one.name); });
-    return found == devices::k_gpus.end() ? "vendor=\"0x10de\""
-                                          : fmt::format("vendor=\"0x10de\" device=\"0x{:04x}\"", found->device);
+  const auto numbers = [](int vendor, int device) {
+    return fmt::format("vendor=\"0x{:04x}\" device=\"0x{:04x}\"", vendor, device);
+  };
+  if (kind == DeviceKind::pcie_switch) return numbers(0x1000, 0xc030);
+  if (kind == DeviceKind::hca) {
+    const auto adapter = devices::adapter_numbers(type);
+    return numbers(adapter.vendor, adapter.device);
   }
-  if (kind == DeviceKind::pcie_switch) return "vendor=\"0x1000\" device=\"0xc030\"";
-  const auto adapter = adapter_numbers(type);
-  return fmt::format("vendor=\"0x{}\" device=\"0x{}\"", adapter.vendor, adapter.device);
+  for (const auto& one : devices::k_amd_gpus)
+    if (type == one.name) return numbers(0x1002, one.device);
+  for (const auto& one : devices::k_gpus)
+    if (type == one.name) return numbers(0x10de, one.device);
+  return "vendor=\"0x10de\"";
 }
 
 /// What AMD's compilers, and RCCL, call an architecture of the catalogue [AMD GPU specifications, LLVM target name].
@@ -183,7 +155,7 @@ class Writer {
     out += fmt::format(
         "{0}  <nic>\n{0}    <net name=\"{3}{1}\" dev=\"{1}\" speed=\"{2:.0f}\" port=\"1\" latency=\"0.000000\" "
         "guid=\"0x{1:x}\" maxconn=\"131072\" gdr=\"1\"/>\n{0}  </nic>\n",
-        pad, number, rate, adapter_numbers(device.type).driver);
+        pad, number, rate, devices::adapter_numbers(device.type).driver);
   }
 
   [[nodiscard]] int number_of(const std::string& name, DeviceKind kind) const {

@@ -53,8 +53,9 @@ std::string nvlink_lines(const Topology& topology, int host) {
     }
   }
   for (const auto& [key, gpus] : to_switch) {
-    out += fmt::format("  {} .. {} - {}: {} NVLinks each, {} each way\n", gpus.front(), gpus.back(), key.first,
-                       key.second, to_string(rates[key]));
+    out += fmt::format("  {} - {}: {} NVLink{}{}, {} each way\n",
+                       gpus.front() + (gpus.size() > 1 ? " .. " + gpus.back() : ""), key.first, key.second,
+                       key.second == 1 ? "" : "s", gpus.size() > 1 ? " each" : "", to_string(rates[key]));
   }
   if (out.empty()) return out;
   const auto gpus = topology.devices(DeviceKind::gpu, host);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/yaml_fault.hpp"
 #include "import/source.hpp"
 
 namespace fabricast::import {
@@ -245,8 +246,15 @@ Result<PlacementSeen> tree_of(const Source& source, const YAML::Node& topology) 
   return seen;
 }
 
+Diagnostics yaml_error(const Source& source, const YamlFault& fault) {
+  return {source.error(source.at(fault.line, fault.column), fault.message, fault.hint)};
+}
+
 Result<void> read_yaml(const Source& source, Inventory& out) {
   if (auto deep = too_deep(source)) return tl::unexpected(Diagnostics{*deep});
+  std::vector<std::string> lines;
+  for (const auto line : split(source.text(), '\n')) lines.emplace_back(line);
+  if (const auto quote = unclosed_quote(lines)) return tl::unexpected(yaml_error(source, *quote));
   try {
     const auto document = YAML::Load(std::string(source.text()));
     YAML::Node chosen;
@@ -270,8 +278,8 @@ Result<void> read_yaml(const Source& source, Inventory& out) {
       }
     }
   } catch (const YAML::Exception& broken) {
-    return tl::unexpected(Diagnostics{source.error(source.at(broken.mark.line + 1, broken.mark.column + 1),
-                                                   fmt::format("the YAML breaks here: {}", broken.msg))});
+    const auto fault = yaml_fault(lines, broken.msg, broken.mark.line + 1, broken.mark.column + 1);
+    return tl::unexpected(yaml_error(source, fault));
   }
   return tl::unexpected(Diagnostics{
       source.error(source.at(1), "no tree of switches and no blocks in this file", "flat topologies name no switch")});

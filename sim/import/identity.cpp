@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
+#include "base/adapter_numbers.hpp"
 #include "base/gpu_numbers.hpp"
 #include "import/source.hpp"
 
@@ -15,80 +15,39 @@ namespace fabricast::import {
 
 namespace {
 
-/// Families of adapters by device number [pci.ids, vendor 15b3].
-enum class Family {
-  connectx3,
-  connectx3_pro,
-  connect_ib,
-  connectx4,
-  connectx4_lx,
-  connectx5,
-  connectx6,
-  connectx6_dx,
-  connectx7,
-  connectx8
-};
-struct FamilyEntry {
-  int device;
-  Family family;
-  const char* assumed;
-};
-constexpr std::array k_families{
-    FamilyEntry{0x1003, Family::connectx3, ""},
-    FamilyEntry{0x1004, Family::connectx3, ""},
-    FamilyEntry{0x1007, Family::connectx3_pro, ""},
-    FamilyEntry{0x1011, Family::connect_ib, ""},
-    FamilyEntry{0x1013, Family::connectx4, ""},
-    FamilyEntry{0x1014, Family::connectx4, ""},
-    FamilyEntry{0x1015, Family::connectx4_lx, ""},
-    FamilyEntry{0x1016, Family::connectx4_lx, ""},
-    FamilyEntry{0x1017, Family::connectx5, ""},
-    FamilyEntry{0x1018, Family::connectx5, ""},
-    FamilyEntry{0x1019, Family::connectx5, ""},
-    FamilyEntry{0x101a, Family::connectx5, ""},
-    FamilyEntry{0x101b, Family::connectx6, ""},
-    FamilyEntry{0x101c, Family::connectx6, ""},
-    FamilyEntry{0x101d, Family::connectx6_dx, ""},
-    FamilyEntry{0x101e, Family::connectx6_dx, "a virtual function of ConnectX-6 Dx or newer"},
-    FamilyEntry{0x101f, Family::connectx6_dx, "ConnectX-6 Lx as ConnectX-6 Dx"},
-    FamilyEntry{0xa2d6, Family::connectx6_dx, "BlueField-2 as ConnectX-6 Dx"},
-    FamilyEntry{0x1021, Family::connectx7, ""},
-    FamilyEntry{0xa2dc, Family::connectx7, "BlueField-3 as ConnectX-7"},
-    FamilyEntry{0x1023, Family::connectx8, ""},
-};
-
+/// An adapter that stands for a family at a rate.
 struct AdapterEntry {
-  Family family;
+  const char* family;
   bool is_infiniband;
   double gbit_per_s;
   const char* name;
   PcieRate card;
 };
 const std::array k_adapters{
-    AdapterEntry{Family::connectx3, true, 54.54, "connectx-3-fdr", {3, 8}},
-    AdapterEntry{Family::connectx3, true, 32, "connectx-3-qdr", {3, 8}},
-    AdapterEntry{Family::connectx3, false, 40, "connectx-3-pro-40g", {3, 8}},
-    AdapterEntry{Family::connectx3_pro, true, 54.54, "connectx-3-fdr", {3, 8}},
-    AdapterEntry{Family::connectx3_pro, false, 40, "connectx-3-pro-40g", {3, 8}},
-    AdapterEntry{Family::connect_ib, true, 54.54, "connect-ib", {3, 16}},
-    AdapterEntry{Family::connectx4, true, 100, "connectx-4-edr", {3, 16}},
-    AdapterEntry{Family::connectx4, false, 100, "connectx-4-100g", {3, 16}},
-    AdapterEntry{Family::connectx4_lx, false, 25, "connectx-4-lx-25g", {3, 8}},
-    AdapterEntry{Family::connectx5, true, 100, "connectx-5-edr", {3, 16}},
-    AdapterEntry{Family::connectx5, false, 100, "connectx-5-100g", {4, 16}},
-    AdapterEntry{Family::connectx6, true, 200, "connectx-6-hdr", {4, 16}},
-    AdapterEntry{Family::connectx6, true, 100, "connectx-6-hdr100", {4, 16}},
-    AdapterEntry{Family::connectx6, false, 200, "connectx-6-200g", {4, 16}},
-    AdapterEntry{Family::connectx6_dx, false, 100, "connectx-6-dx-100g", {4, 16}},
-    AdapterEntry{Family::connectx6_dx, false, 200, "connectx-6-dx-200g", {4, 16}},
-    AdapterEntry{Family::connectx7, true, 400, "connectx-7-ndr", {5, 16}},
-    AdapterEntry{Family::connectx7, true, 200, "connectx-7-ndr200", {5, 16}},
-    AdapterEntry{Family::connectx7, false, 400, "connectx-7-400g", {5, 16}},
-    AdapterEntry{Family::connectx7, false, 200, "connectx-7-200g", {5, 16}},
-    AdapterEntry{Family::connectx8, true, 800, "connectx-8-xdr", {6, 16}},
-    AdapterEntry{Family::connectx8, true, 400, "connectx-7-ndr", {5, 16}},
-    AdapterEntry{Family::connectx8, false, 800, "connectx-8-2x400g", {6, 16}},
-    AdapterEntry{Family::connectx8, false, 400, "connectx-7-400g", {5, 16}},
+    AdapterEntry{"connectx-3", true, 54.54, "connectx-3-fdr", {3, 8}},
+    AdapterEntry{"connectx-3", true, 32, "connectx-3-qdr", {3, 8}},
+    AdapterEntry{"connectx-3", false, 40, "connectx-3-pro-40g", {3, 8}},
+    AdapterEntry{"connectx-3-pro", true, 54.54, "connectx-3-fdr", {3, 8}},
+    AdapterEntry{"connectx-3-pro", false, 40, "connectx-3-pro-40g", {3, 8}},
+    AdapterEntry{"connect-ib", true, 54.54, "connect-ib", {3, 16}},
+    AdapterEntry{"connectx-4", true, 100, "connectx-4-edr", {3, 16}},
+    AdapterEntry{"connectx-4", false, 100, "connectx-4-100g", {3, 16}},
+    AdapterEntry{"connectx-4-lx", false, 25, "connectx-4-lx-25g", {3, 8}},
+    AdapterEntry{"connectx-5", true, 100, "connectx-5-edr", {3, 16}},
+    AdapterEntry{"connectx-5", false, 100, "connectx-5-100g", {4, 16}},
+    AdapterEntry{"connectx-6", true, 200, "connectx-6-hdr", {4, 16}},
+    AdapterEntry{"connectx-6", true, 100, "connectx-6-hdr100", {4, 16}},
+    AdapterEntry{"connectx-6", false, 200, "connectx-6-200g", {4, 16}},
+    AdapterEntry{"connectx-6-dx", false, 100, "connectx-6-dx-100g", {4, 16}},
+    AdapterEntry{"connectx-6-dx", false, 200, "connectx-6-dx-200g", {4, 16}},
+    AdapterEntry{"connectx-7", true, 400, "connectx-7-ndr", {5, 16}},
+    AdapterEntry{"connectx-7", true, 200, "connectx-7-ndr200", {5, 16}},
+    AdapterEntry{"connectx-7", false, 400, "connectx-7-400g", {5, 16}},
+    AdapterEntry{"connectx-7", false, 200, "connectx-7-200g", {5, 16}},
+    AdapterEntry{"connectx-8", true, 800, "connectx-8-xdr", {6, 16}},
+    AdapterEntry{"connectx-8", true, 400, "connectx-7-ndr", {5, 16}},
+    AdapterEntry{"connectx-8", false, 800, "connectx-8-2x400g", {6, 16}},
+    AdapterEntry{"connectx-8", false, 400, "connectx-7-400g", {5, 16}},
 };
 
 struct ProcessorEntry {
@@ -179,12 +138,31 @@ PcieRate card_of(std::string_view name) {
   return known == devices::k_gpus.end() ? PcieRate{} : PcieRate{known->generation, known->width};
 }
 
+/// The adapter of a family that its rate and protocol are nearest to.
+Identity adapter_of_family(const devices::AdapterNumbers& known, const PciDevice& device, double rate) {
+  const std::string_view family = std::string_view(known.family) == "bluefield-3" ? "connectx-7" : known.family;
+  const bool is_bond = std::ranges::any_of(device.ports, [](const auto& port) { return has(port.name, "bond"); });
+  if (is_bond && family == "connectx-7") return {"connectx-7-bond-2x200", "", {5, 16}};
+  const bool is_infiniband = device.is_infiniband.value_or(true);
+  std::vector<AdapterEntry> candidates, others;
+  for (const auto& adapter : k_adapters)
+    if (adapter.family == family) (adapter.is_infiniband == is_infiniband ? candidates : others).push_back(adapter);
+  std::string assumed = known.assumed;
+  if (candidates.empty()) candidates = others;
+  if (rate == 0)
+    assumed += fmt::format("{}the source names no rate: the fastest of the family", assumed.empty() ? "" : "; ");
+  const auto* best = by_rate(candidates, rate > 0 ? rate : 1e6);
+  if (rate > 0 && std::abs(best->gbit_per_s / rate - 1) > 0.1)
+    assumed +=
+        fmt::format("{}{:g} Gb/s as an adapter of {:g} Gb/s", assumed.empty() ? "" : "; ", rate, best->gbit_per_s);
+  return {best->name, assumed, best->card};
+}
+
 }  // namespace
 
 Identity gpu_identity(const PciDevice& device) {
-  static const std::map<int, const char*> amd{
-      {0x74a1, "mi300x"}, {0x74a5, "mi325x"}, {0x75a0, "mi350x"}, {0x75a3, "mi355x"}};
-  if (device.vendor == 0x1002 && amd.contains(device.device)) return {amd.at(device.device), "", {5, 16}};
+  for (const auto& one : devices::k_amd_gpus)
+    if (device.vendor == 0x1002 && device.device == one.device) return {one.name, "", {one.generation, one.width}};
   for (const auto& one : devices::k_gpus)
     if (device.vendor == 0x10de && device.device == one.device) return {one.name, "", {one.generation, one.width}};
   for (const auto& one : devices::k_gpu_words) {
@@ -212,39 +190,22 @@ Identity hca_identity(const PciDevice& device) {
   if (!device.type.empty()) return {device.type, "", device.type == "efa-100g-gdr" ? PcieRate{3, 16} : PcieRate{5, 16}};
   double rate = 0;
   for (const auto& port : device.ports) rate = std::max(rate, port.gbit_per_s);
-  if (device.vendor == 0x17db && device.device == 0x0501) return {"slingshot-11", "", {4, 16}};
-  if (device.vendor == 0x1ae0 && device.device == 0x0042)
+  constexpr int k_amazon = 0x1d0f;
+  const bool is_efa = device.vendor == k_amazon && device.device >> 4 == 0xefa;
+  const auto* known = devices::adapter_of(device.vendor, device.device);
+  const std::string_view family = known == nullptr ? "" : known->family;
+  if (family == "slingshot-11") return {"slingshot-11", "", {4, 16}};
+  if (family == "gvnic")
     return rate > 150 ? Identity{"gvnic-200g", "", {5, 16}}
                       : Identity{"ethernet-32g", "a virtual adapter of Google as one of 32 Gb/s", {5, 16}};
-  if (device.vendor == 0x14e4 && device.device == 0x1760)
+  if (family == "bcm57608")
     return {"bcm57608-400g", rate > 0 && rate < 300 ? "an adapter of 200 Gb/s as one of 400" : "", {5, 16}};
-  if (device.vendor == 0x1d0f && device.device >> 4 == 0xefa) {
-    const bool has_gdr = device.device != 0xefa0;
-    return {has_gdr ? "efa-100g-gdr" : "efa-100g",
+  if (is_efa)
+    return {family == "efa-100g" ? "efa-100g" : "efa-100g-gdr",
             rate > 110 ? fmt::format("an EFA of {:g} Gb/s as one of 100", rate) : "",
             {3, 16}};
-  }
-  if (device.vendor == 0x1d0f) return {"ena-25g", "an elastic adapter as one of 25 Gb/s", {3, 8}};
-  for (const auto& one : k_families) {
-    if (device.vendor != 0x15b3 || device.device != one.device) continue;
-    const bool is_bond = std::ranges::any_of(device.ports, [](const auto& port) { return has(port.name, "bond"); });
-    if (is_bond && one.family == Family::connectx7) return {"connectx-7-bond-2x200", "", {5, 16}};
-    const bool is_infiniband = device.is_infiniband.value_or(true);
-    std::vector<AdapterEntry> candidates, others;
-    for (const auto& adapter : k_adapters) {
-      if (adapter.family == one.family)
-        (adapter.is_infiniband == is_infiniband ? candidates : others).push_back(adapter);
-    }
-    std::string assumed = one.assumed;
-    if (candidates.empty()) candidates = others;
-    if (rate == 0)
-      assumed += fmt::format("{}the source names no rate: the fastest of the family", assumed.empty() ? "" : "; ");
-    const auto* best = by_rate(candidates, rate > 0 ? rate : 1e6);
-    if (rate > 0 && std::abs(best->gbit_per_s / rate - 1) > 0.1)
-      assumed +=
-          fmt::format("{}{:g} Gb/s as an adapter of {:g} Gb/s", assumed.empty() ? "" : "; ", rate, best->gbit_per_s);
-    return {best->name, assumed, best->card};
-  }
+  if (device.vendor == k_amazon) return {"ena-25g", "an elastic adapter as one of 25 Gb/s", {3, 8}};
+  if (known != nullptr) return adapter_of_family(*known, device, rate);
   if (rate > 0) {
     auto found = adapter_of_rate(rate, device.is_infiniband.value_or(false));
     found.assumed = fmt::format("PCI device {:04x}:{:04x} is not in the catalogue: an adapter of its rate",
@@ -335,10 +296,11 @@ std::vector<std::pair<std::string, PcieRate>> all_identities() {
   for (const auto& one : k_processors) out.emplace_back(one.name, PcieRate{});
   for (const auto& one : k_processor_words) out.emplace_back(one.name, PcieRate{});
   for (const auto& name : all_switches()) out.emplace_back(name, PcieRate{});
-  for (const auto* name : {"nvswitch-1", "nvswitch-2", "nvswitch-3", "nvswitch-4", "efa-100g", "efa-100g-gdr",
-                           "connectx-7-bond-2x200", "efa-2x200g", "efa-4x100g", "slingshot-11", "gvnic-200g",
-                           "ethernet-32g", "ena-25g", "mi300x", "mi325x", "mi350x", "mi355x", "bcm57608-400g"})
+  for (const auto* name :
+       {"nvswitch-1", "nvswitch-2", "nvswitch-3", "nvswitch-4", "efa-100g", "efa-100g-gdr", "connectx-7-bond-2x200",
+        "efa-2x200g", "efa-4x100g", "slingshot-11", "gvnic-200g", "ethernet-32g", "ena-25g", "bcm57608-400g"})
     out.emplace_back(name, PcieRate{});
+  for (const auto& one : devices::k_amd_gpus) out.emplace_back(one.name, PcieRate{one.generation, one.width});
   return out;
 }
 

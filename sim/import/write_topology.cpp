@@ -49,6 +49,25 @@ std::string switch_name(const FabricNode& node) {
   return clean_name(is_default ? std::string_view(node.id) : text);
 }
 
+/// Whether switches that have hosts are cabled to each other in a circle, so that ways between them can be chosen.
+bool is_mesh(const FabricSeen& fabric) {
+  std::set<std::string> all_switches, with_hosts;
+  for (const auto& node : fabric.nodes)
+    if (node.is_switch) all_switches.insert(node.id);
+  for (const auto& node : fabric.nodes)
+    for (const auto& [number, port] : node.ports)
+      if (!node.is_switch && !node.is_aggregation && all_switches.contains(port.peer)) with_hosts.insert(port.peer);
+  std::set<std::string> joined;
+  std::set<std::pair<std::string, std::string>> pairs;
+  for (const auto& node : fabric.nodes)
+    for (const auto& [number, port] : node.ports) {
+      if (!with_hosts.contains(node.id) || !with_hosts.contains(port.peer) || node.id == port.peer) continue;
+      joined.insert({node.id, port.peer});
+      pairs.insert(std::minmax(node.id, port.peer));
+    }
+  return !pairs.empty() && pairs.size() >= joined.size();
+}
+
 class TopologyWriter {
  public:
   TopologyWriter(Inventory& inventory, const ImportOptions& options) : inventory_(inventory), options_(options) {}
@@ -187,6 +206,10 @@ class TopologyWriter {
     }
     fabric_ = "fabric:\n  list:\n    switches:\n" + switches + "    cables:\n" + cables;
     inventory_.unknown.push_back("lengths of cables (3 m each)");
+    if (is_mesh(fabric))
+      inventory_.unknown.push_back(
+          "how packets are routed: switches with hosts are cabled to each other (dragonfly, torus, mesh), shortest "
+          "ways are taken; a generator of `fabric` has the routing of its kind");
   }
 
   /// The shape of a host of the fabric, with a finding where no source describes such a host.

@@ -10,6 +10,7 @@
 #include "report/inputs.hpp"
 #include "report/json_parts.hpp"
 #include "report/report.hpp"
+#include "report/tables.hpp"
 
 namespace fabricast {
 
@@ -55,7 +56,7 @@ std::string parameter_lines(const CalibrationReport& report) {
     if (p.determination == Determination::unused) continue;
     const auto d = p.parameter.dimension;
     const bool is_fitted = p.determination == Determination::determined || p.determination == Determination::at_bound;
-    const auto interval = is_fitted ? fmt::format("{} .. {}", shown(p.parameter.low, d), shown(p.parameter.high, d))
+    const auto interval = is_fitted ? range_text(shown(p.parameter.low, d), shown(p.parameter.high, d))
                                     : std::string("kept at its prior");
     out += fmt::format("  {:<{}}{:>12}{:>12}  {:<26}{}{}\n", p.parameter.name, widest, shown(p.start, d),
                        shown(p.parameter.value, d), interval, to_string(p.determination),

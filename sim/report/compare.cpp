@@ -25,7 +25,7 @@ std::string row_text(const ComparedTable& table, std::size_t i) {
   auto out = fmt::format("{:>12}", table.names[i].empty() ? std::to_string(table.sizes[i].value) : table.names[i]);
   for (const auto* row : line) out += fmt::format("{:>14.2f}", row->time.us());
   for (std::size_t k = 1; k < line.size(); ++k)
-    out += fmt::format("{:>8.3f}{:>15}", time_ratio(*line[k], *line[0]), to_string(ratio_band(table, i, k)));
+    out += fmt::format("{:>8.3f}{:>15}", time_ratio(*line[k], *line[0]), to_string(table.bands[i][k]));
   if (has_throughput(table))
     for (const auto* row : line) out += fmt::format("{:>14.2f}", throughput(*row));
   return out + "\n";
@@ -116,7 +116,7 @@ std::string compare_json(std::span<const Compared> all) {
         if (has_throughput(table)) line["throughput_per_s"].push_back(throughput(row));
         line["is_extrapolated"].push_back(row.is_extrapolated);
         line["ratio"].push_back(time_ratio(row, *table.rows[i][0]));
-        const auto band = ratio_band(table, i, k);
+        const auto& band = table.bands[i][k];
         line["low_ratio"].push_back(six_digits(band.low));
         line["high_ratio"].push_back(six_digits(band.high));
         Json changed = Json::array();
@@ -142,7 +142,7 @@ std::string compare_csv(std::span<const Compared> all) {
       for (std::size_t k = 0; k < all.size(); ++k) {
         const auto& row = *table.rows[i][k];
         const auto rate = throughput(row) > 0 ? fmt::format("{}", throughput(row)) : "";
-        const auto band = ratio_band(table, i, k);
+        const auto& band = table.bands[i][k];
         out += fmt::format("{},{},{},{},{:.6g},{},{},{},{},{},{},{},{},{},{},{:.6g},{:.6g}\r\n",
                            csv_field(table.workload), row.size.value, csv_field(all[k].name), row.time.ps,
                            time_ratio(row, *table.rows[i][0]), csv_field(row.bottleneck), csv_field(row.label),

@@ -67,7 +67,7 @@ std::string ratio_table(const ComparedTable& table, std::size_t count) {
     for (std::size_t k = 1; k < count; ++k) {
       const double ratio = time_ratio(*line[k], *line[0]);
       const auto* css = std::abs(ratio - 1) < k_same ? "" : ratio > 1 ? " class=\"slower\"" : " class=\"faster\"";
-      out += fmt::format("<td{}>{:.3f}</td><td>{}</td>", css, ratio, to_string(ratio_band(table, i, k)));
+      out += fmt::format("<td{}>{:.3f}</td><td>{}</td>", css, ratio, to_string(table.bands[i][k]));
     }
     for (std::size_t k = 0; k < count && has_rates; ++k) out += fmt::format("<td>{:.2f}</td>", throughput(*line[k]));
     out += "</tr>\n";

@@ -77,8 +77,16 @@ ComparedTable table_of(std::vector<const WorkloadPrediction*> workloads) {
   return table;
 }
 
+void add_bands(std::span<const Compared> all, ComparedTable& table) {
+  for (const auto& line : table.rows) {
+    auto& bands = table.bands.emplace_back();
+    for (std::size_t k = 0; k < line.size(); ++k)
+      bands.push_back(ratio_band({*line[k], *all[k].parameters}, {*line[0], *all[0].parameters}));
+  }
+}
+
 bool is_undecided(const ComparedTable& table, std::size_t row, std::size_t other) {
-  const auto band = ratio_band(table, row, other);
+  const auto& band = table.bands[row][other];
   return table.rows[row][0]->time != table.rows[row][other]->time && band.low <= 1 && 1 <= band.high;
 }
 
@@ -95,7 +103,7 @@ Comparison comparison(std::span<const Compared> all) {
     if (std::ranges::find(line, nullptr) != line.end()) continue;
     for (std::size_t k = 0; k < all.size(); ++k) taken[k].insert(line[k]);
     out.tables.push_back(table_of(std::move(line)));
-    for (const auto& one : all) out.tables.back().parameters.push_back(one.parameters);
+    add_bands(all, out.tables.back());
   }
   for (std::size_t k = 0; k < all.size(); ++k)
     for (const auto& one : all[k].prediction->workloads)
@@ -109,10 +117,6 @@ std::string row_name(const ComparedTable& table, std::size_t row) {
 
 double time_ratio(const Row& row, const Row& reference) {
   return reference.time.ps == 0 ? 1.0 : static_cast<double>(row.time.ps) / static_cast<double>(reference.time.ps);
-}
-
-RatioBand ratio_band(const ComparedTable& table, std::size_t row, std::size_t other) {
-  return ratio_band({*table.rows[row][other], *table.parameters[other]}, {*table.rows[row][0], *table.parameters[0]});
 }
 
 std::string to_string(const RatioBand& band) { return fmt::format("{:.3f}..{:.3f}", band.low, band.high); }
@@ -131,7 +135,7 @@ std::string undecided(const ComparedTable& table, std::size_t other) {
     if (!is_open(i)) continue;
     const auto first = i;
     while (is_open(i + 1)) ++i;
-    out += (out.empty() ? "" : ", ") + row_name(table, first) + (i > first ? " .. " + row_name(table, i) : "");
+    out += (out.empty() ? "" : ", ") + range_text(row_name(table, first), row_name(table, i));
   }
   return out;
 }

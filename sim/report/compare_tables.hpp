@@ -20,7 +20,7 @@ struct ComparedTable {
   std::vector<std::string> names;                      ///< [row] label, or empty where rows are sizes
   std::vector<std::vector<const Row*>> rows;           ///< [row][prediction]
   std::vector<const WorkloadPrediction*> predictions;  ///< [prediction]
-  std::vector<const ParameterSet*> parameters;         ///< [prediction]
+  std::vector<std::vector<RatioBand>> bands;           ///< [row][prediction] 80 % of the ratio to the first
   int num_left_out = 0;                                ///< rows that not every prediction has
 };
 
@@ -36,8 +36,6 @@ std::string row_name(const ComparedTable& table, std::size_t row);
 /// Time over the reference's time; 1 when that is zero.
 double time_ratio(const Row& row, const Row& reference);
 
-/// The 80 % band of the ratio of prediction `other` to the first.
-RatioBand ratio_band(const ComparedTable& table, std::size_t row, std::size_t other);
 /// "0.981..1.020"
 std::string to_string(const RatioBand& band);
 

@@ -38,8 +38,8 @@ std::string time_picture(const Rows& rows) {
     chart.include(row->size, row->low_time.us());
     chart.include(row->size, row->high_time.us());
     curve.push_back({row->size, row->time.us(),
-                     fmt::format("{}: {} ({} .. {})", to_string(row->size), to_string(row->time),
-                                 to_string(row->low_time), to_string(row->high_time))});
+                     fmt::format("{}: {} ({})", to_string(row->size), to_string(row->time),
+                                 range_text(to_string(row->low_time), to_string(row->high_time)))});
     low.push_back({row->size, row->low_time.us(), ""});
     high.push_back({row->size, row->high_time.us(), ""});
   }
@@ -73,11 +73,26 @@ std::string rate_picture(const Rows& rows, bool is_bus) {
   return plotted(is_bus ? "Bus bandwidth." : "Bandwidth.", chart.svg(), chart.plot("GB/s"));
 }
 
-/// Terms of one kind under one name: counts differ by size ("14 hops over nvlink").
+/// A single row, for which a curve would be one dot on an empty plane. Steps of no bytes have no rate.
+std::string single_figure(const Row& row, bool is_bus, bool has_rate) {
+  const double shown = is_bus ? row.busbw.bytes_per_s : row.algbw.bytes_per_s;
+  const auto rate = [&](Duration time) {
+    return to_string(Bandwidth{shown * static_cast<double>(row.time.ps) / std::max(1.0, static_cast<double>(time.ps))});
+  };
+  auto out = fmt::format("<p>Predicted time at {}: <b>{}</b>, with 80 % between {} and {}", escaped(row_name(row)),
+                         to_string(row.time), to_string(row.low_time), to_string(row.high_time));
+  if (has_rate && shown > 0)
+    out += fmt::format("; {} <b>{}</b>, {} to {}", is_bus ? "bus bandwidth" : "bandwidth", rate(row.time),
+                       rate(row.high_time), rate(row.low_time));
+  return out + ".</p>\n";
+}
+
+/// Terms of one kind under one name: counts differ by size ("14 hops over nvlink", "framebuffer of 8 GB").
 std::string kind_of(const Term& term) {
   const auto start = term.name.find_first_not_of("0123456789 ");
   auto name = term.name.substr(start == std::string::npos ? 0 : start);
   if (name.rfind("transfer over", 0) == 0 || name.rfind("stores over", 0) == 0) name = "transfer at the bottleneck";
+  if (name.rfind("framebuffer of ", 0) == 0) name = "framebuffer";
   const auto paren = name.find(" (");
   return paren == std::string::npos ? name : name.substr(0, paren);
 }
@@ -200,15 +215,17 @@ std::string scaling_picture(const Rows& rows) {
 std::string pictures(const WorkloadPrediction& workload) {
   const auto rows = finished(workload);
   if (rows.empty()) return "";
-  // One row of packets: its flows say more than a curve of one point.
-  const bool is_traffic = family_of(workload.benchmark) == BenchmarkFamily::traffic && rows.size() == 1;
   const bool is_nccl = family_of(workload.benchmark) == BenchmarkFamily::nccl_tests;
   const bool is_shared = family_of(workload.benchmark) == BenchmarkFamily::sharing ||
                          family_of(workload.benchmark) == BenchmarkFamily::training;
   std::string out;
   // Rows of clients have names, no sizes; nothing of this family has a rate or a link that limits it.
-  if (rows.front()->label.empty() && !is_traffic) out += time_picture(rows);
-  if (!is_shared && !is_traffic) out += rate_picture(rows, is_nccl);
+  if (rows.size() == 1) {
+    out += single_figure(*rows.front(), is_nccl, !is_shared);
+  } else {
+    if (rows.front()->label.empty()) out += time_picture(rows);
+    if (!is_shared) out += rate_picture(rows, is_nccl);
+  }
   if (workload.benchmark == Benchmark::training && rows.size() > 1) out += scaling_picture(rows);
   out += term_picture(rows) + timeline_picture(workload);
   if (!is_shared)
@@ -275,9 +292,9 @@ std::string html(const Document& document, const std::string& further) {
   if (prediction.is_interrupted) out += "<p><b>Interrupted: sizes that did not finish are missing.</b></p>\n";
   for (std::size_t w = 0; w < prediction.workloads.size(); ++w) {
     const auto& workload = prediction.workloads[w];
-    out += fmt::format("<h2>{}: {} {} on {} host{}</h2>\n", escaped(workload.name), workload.num_ranks,
-                       workload.benchmark == Benchmark::traffic ? "flows" : "ranks", workload.num_hosts,
-                       workload.num_hosts == 1 ? "" : "s");
+    out += fmt::format("<h2>{}: {} {}{} on {} host{}</h2>\n", escaped(workload.name), workload.num_ranks,
+                       workload.benchmark == Benchmark::traffic ? "flow" : "rank", workload.num_ranks == 1 ? "" : "s",
+                       workload.num_hosts, workload.num_hosts == 1 ? "" : "s");
     out += pictures(workload) + fabric_pictures(workload);
     out += fmt::format("<pre>{}</pre>\n<h2>Assumptions</h2><ul>\n",
                        escaped(workload_table(workload, scenario.workloads[w], !prediction.is_interrupted) +

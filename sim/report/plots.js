@@ -11,7 +11,7 @@
   };
   const decimal = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
   const units = {
-    bytes: (v) => prefixed(v, [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"], [1, ""]], "B"),
+    bytes: (v) => v < 1 ? "0 B" : prefixed(v, [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"], [1, ""]], "B"),
     us: (v) => prefixed(v * 1e-6, [[1, ""], [1e-3, "m"], [1e-6, "u"], [1e-9, "n"]], "s"),
     s: (v) => prefixed(v, [[1, ""], [1e-3, "m"], [1e-6, "u"], [1e-9, "n"]], "s"),
     "GB/s": (v) => +v.toPrecision(4) + " GB/s",

@@ -10,6 +10,7 @@
 #include "report/json_parts.hpp"
 #include "report/page.hpp"
 #include "report/plot.hpp"
+#include "report/tables.hpp"
 
 namespace fabricast::report {
 
@@ -27,10 +28,10 @@ std::string settled_text(const NextBenchmark& one) {
 }
 
 std::string figure_text(const SensitivityReport::Figure& figure, const std::string& currency) {
-  std::string out =
-      fmt::format("{} = {} ({} .. {})", figure.metric.text, metric_text(figure.metric, figure.estimate.value, currency),
-                  metric_text(figure.metric, figure.estimate.low, currency),
-                  metric_text(figure.metric, figure.estimate.high, currency));
+  const auto value = metric_text(figure.metric, figure.estimate.value, currency);
+  const auto band = range_text(metric_text(figure.metric, figure.estimate.low, currency),
+                               metric_text(figure.metric, figure.estimate.high, currency));
+  auto out = fmt::format("{} = {}{}", figure.metric.text, value, band == value ? "" : " (" + band + ")");
   if (figure.at_least || figure.at_most)
     out += fmt::format(", within its bounds with probability {:.2f}", figure.probability);
   return out;
@@ -167,10 +168,11 @@ std::string sensitivity_html(const SensitivityReport& report) {
       const auto& one = figure.influences[i];
       bars += fmt::format(
           "<rect x=\"0\" y=\"{}\" width=\"{:.1f}\" height=\"16\" style=\"fill:{};opacity:.4\"/><text x=\"6\" y=\"{}\" "
-          "class=\"legend\">{:.1f} % {}: {} .. {}</text>\n",
+          "class=\"legend\">{:.1f} % {}: {}</text>\n",
           24 * i, most > 0 ? 800 * one.share / most : 0, one.crosses_limit ? "var(--c1)" : "var(--rest)", 24 * i + 13,
-          100 * one.share, escaped(one.what), escaped(metric_text(figure.metric, one.at_low, report.currency)),
-          escaped(metric_text(figure.metric, one.at_high, report.currency)));
+          100 * one.share, escaped(one.what),
+          escaped(range_text(metric_text(figure.metric, one.at_low, report.currency),
+                             metric_text(figure.metric, one.at_high, report.currency))));
     }
     if (shown > 0)
       out += boxed(

@@ -11,6 +11,7 @@
 #include "report/page.hpp"
 #include "report/plot.hpp"
 #include "report/sweep.hpp"
+#include "report/tables.hpp"
 
 namespace fabricast::report {
 
@@ -51,8 +52,7 @@ class SweepPage {
   [[nodiscard]] std::string band(const DesignResult& design, const Metric& metric) const {
     const auto* found = design.find(metric.text);
     if (found == nullptr || found->low == found->high) return "";
-    return fmt::format("{} .. {}", metric_text(metric, found->low, currency_),
-                       metric_text(metric, found->high, currency_));
+    return range_text(metric_text(metric, found->low, currency_), metric_text(metric, found->high, currency_));
   }
 
   [[nodiscard]] std::string answer() const {

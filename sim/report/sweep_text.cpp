@@ -8,6 +8,7 @@
 
 #include "report/inputs.hpp"
 #include "report/sweep.hpp"
+#include "report/tables.hpp"
 
 namespace fabricast::report {
 
@@ -39,9 +40,9 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::string band_text(const Metric& metric, const Estimate& estimate, const std::string& currency) {
-  if (estimate.low == estimate.high) return metric_text(metric, estimate.value, currency);
-  return fmt::format("{} ({} .. {})", metric_text(metric, estimate.value, currency),
-                     metric_text(metric, estimate.low, ""), metric_text(metric, estimate.high, ""));
+  const auto low = metric_text(metric, estimate.low, ""), high = metric_text(metric, estimate.high, "");
+  const auto value = metric_text(metric, estimate.value, currency);
+  return low == high ? value : fmt::format("{} ({} .. {})", value, low, high);
 }
 
 std::string front_table(const SweepReport& sweep) {

@@ -25,6 +25,8 @@ std::string provenance_html(const Provenance& provenance);
 std::string timeline_picture(const WorkloadPrediction& workload);
 std::string training_table(const WorkloadPrediction& workload);
 std::string sharing_table(const WorkloadPrediction& workload);
+/// "21 .. 24"; two ends that are printed alike are one value.
+std::string range_text(const std::string& low, const std::string& high);
 /// The row's label, or its size when it has none.
 std::string row_name(const Row& row);
 

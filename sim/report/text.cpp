@@ -222,9 +222,7 @@ void for_each_run(const std::vector<Row>& rows, Of of, Use use) {
 }
 
 /// "1 KiB .. 64 KiB", a single row by its own name.
-std::string span_name(const Row& first, const Row& last) {
-  return &first == &last ? row_name(first) : fmt::format("{} .. {}", row_name(first), row_name(last));
-}
+std::string span_name(const Row& first, const Row& last) { return range_text(row_name(first), row_name(last)); }
 
 /// Runs of sizes with the same bottleneck: "1 KiB .. 64 KiB: one TCP stream".
 std::string bottlenecks(const WorkloadPrediction& workload) {
@@ -239,6 +237,10 @@ std::string bottlenecks(const WorkloadPrediction& workload) {
 }
 
 }  // namespace
+
+std::string range_text(const std::string& low, const std::string& high) {
+  return low == high ? low : low + " .. " + high;
+}
 
 bool is_finished(const Row& row) { return !row.fabric || row.fabric->is_finished(); }
 

@@ -77,7 +77,7 @@ class Timeline {
     std::vector<Tick> ticks;
     const double step = round_step(end_ * 1e3, 8) * 1e-3;
     for (int i = 0; i * step <= end_ * (1 + 1e-9); ++i)
-      ticks.push_back({x(i * step), to_string(from_seconds(i * step))});
+      ticks.push_back({x(i * step), i == 0 ? "0 s" : to_string(from_seconds(i * step))});
     std::string out;
     for (const auto& tick : without_collisions(
              ticks, [](const Tick& t) { return label_width(t.label); }, 8))

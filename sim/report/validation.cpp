@@ -121,13 +121,16 @@ std::string validation_text(const Validated& validated) {
       out += choice_lines(log);
       continue;
     }
+    const auto benchmark = validated.workload->benchmark;
+    const bool has_names = benchmark == Benchmark::gpu_sharing;
     out += fmt::format("#{:>12}{:>15}{:>15}{:>9}{:>15}{:>15}  {}\n",
-                       validated.workload->benchmark == Benchmark::training ? "GPUs" : "size", "predicted(us)",
+                       benchmark == Benchmark::training ? "GPUs" : (has_names ? "client" : "size"), "predicted(us)",
                        "measured(us)", "error", "low(us)", "high(us)", "in band");
     for (const auto& point : log.points) {
-      out += fmt::format("{:>13}{:>15.2f}{:>15.2f}{:>8.1f}%{:>15.2f}{:>15.2f}  {}\n", point.size.value,
-                         point.predicted.us(), point.measured.us(), 100 * point.relative_error, point.low.us(),
-                         point.high.us(), point.is_inside_band ? "yes" : "no");
+      const auto key = has_names ? key_text(*validated.workload, point.size) : std::to_string(point.size.value);
+      out += fmt::format("{:>13}{:>15.2f}{:>15.2f}{:>8.1f}%{:>15.2f}{:>15.2f}  {}\n", key, point.predicted.us(),
+                         point.measured.us(), 100 * point.relative_error, point.low.us(), point.high.us(),
+                         point.is_inside_band ? "yes" : "no");
     }
     out += fmt::format("# {}\n", summary_line(log.summary));
     out += explanation_line(log, *validated.workload, !validated.settings.empty());

@@ -33,7 +33,10 @@ class Panel {
       }
       error_ = std::max(error_, std::min(2.0, std::abs(p.relative_error)));
     }
-    if (size_high_ <= size_low_) size_high_ = size_low_ + 1;
+    if (size_high_ <= size_low_) {  // one size stands in the middle
+      size_low_ -= 0.5;
+      size_high_ = size_low_ + 1;
+    }
     if (time_high_ <= time_low_) time_high_ = time_low_ + 1;
   }
 
@@ -42,7 +45,7 @@ class Panel {
                                   k_left, top_ + 16, escaped(log_.file.substr(log_.file.rfind('/') + 1)));
     out += frame(top_ + k_top, k_curve) + frame(error_top(), k_error) + grid() + band();
     std::string predicted;
-    for (const auto& p : log_.points) predicted += fmt::format("{:.1f},{:.1f} ", x(p), y(p.predicted));
+    for (const auto& p : log_.points) predicted += places(x(p), y(p.predicted));
     out += fmt::format("<polyline class=\"predicted curve\" points=\"{}\"/>\n", predicted);
     for (const auto& p : log_.points) {
       out += fmt::format("<circle class=\"measured\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" style=\"fill:var(--bad)\"/>\n",
@@ -83,11 +86,17 @@ class Panel {
     return fmt::format("<rect x=\"{}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" class=\"frame\"/>\n", k_left, top,
                        k_width - k_left - k_right, height);
   }
+  /// A point of a line; a line of one point is as wide as a mark, from its left to its right, or back.
+  [[nodiscard]] std::string places(double at_x, double at_y, int direction = 1) const {
+    constexpr double k_half_mark = 12;
+    if (log_.points.size() > 1) return fmt::format("{:.1f},{:.1f} ", at_x, at_y);
+    return fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", at_x - direction * k_half_mark, at_y,
+                       at_x + direction * k_half_mark, at_y);
+  }
   [[nodiscard]] std::string band() const {
     std::string points;
-    for (const auto& p : log_.points) points += fmt::format("{:.1f},{:.1f} ", x(p), y(p.low));
-    for (auto p = log_.points.rbegin(); p != log_.points.rend(); ++p)
-      points += fmt::format("{:.1f},{:.1f} ", x(*p), y(p->high));
+    for (const auto& p : log_.points) points += places(x(p), y(p.low));
+    for (auto p = log_.points.rbegin(); p != log_.points.rend(); ++p) points += places(x(*p), y(p->high), -1);
     return fmt::format("<polygon class=\"band\" points=\"{}\"/>\n", points);
   }
   static std::string text(double at_x, double at_y, const char* anchor, const std::string& words) {

@@ -12,7 +12,7 @@ THIRD_PARTY = {
     "simgrid/": ["sim/engine/simgrid_clock.cpp", "sim/programs/collectives.cpp", "sim/programs/group.cpp", "sim/programs/group.hpp"],
     "smpi/": ["sim/programs/collectives.cpp", "sim/programs/group.hpp"],
     "boost/": ["sim/topology", "models/nccl/tuner_regions.cpp"],
-    "yaml-cpp/": ["sim/config/tree.cpp", "sim/config/yaml_fault.cpp", "sim/import/fabric.cpp"],
+    "yaml-cpp/": ["sim/config/tree.cpp", "sim/base/yaml_fault.cpp", "sim/import/fabric.cpp"],
     "pugixml": ["sim/import"],
     "CLI/": ["sim/cli"],
     "Eigen/": ["calibration/fit"],

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a benchmark's own log says: one MeasuredLog per table. Readers take the text nccl-tests, OSU and perftest print
-// (every layout in use), nccl-tests' and perftest's JSON, p2pBandwidthLatencyTest's matrices, CUDA bandwidthTest, copy
-// timings and NCCL's TUNING lines. A damaged log loses rows, never the whole: each row lost is a warning with its line.
-// Times are what models are fitted on. Bandwidths that follow from size and time are computed here, not copied: the
-// programs print them with two decimals.
+// (every layout in use), nccl-tests', perftest's and iperf3's JSON, iperf3 and sockperf, p2pBandwidthLatencyTest's
+// matrices, CUDA bandwidthTest, copy timings, NCCL's TUNING lines and forecasts of our own. A damaged log loses rows,
+// never the whole: each row lost is a warning with its line. Times are what models are fitted on. Bandwidths that
+// follow from size and time are computed here, not copied: the programs print them with two decimals.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,9 @@ enum class LogFormat {
   copies,          ///< host and peer copy timings; see MeasuredLog::copies
   nccl_tuning,     ///< NCCL_DEBUG_SUBSYS=TUNING lines; see MeasuredLog::tuning
   training,        ///< tables of training steps or throughput; see MeasuredLog::steps
+  iperf3,          ///< text and JSON
+  sockperf,
+  forecast,  ///< what `fabricast run` prints of benchmarks without a program's own table; its JSON and CSV of all
 };
 std::string_view to_string(LogFormat format);
 
@@ -95,7 +98,7 @@ struct NcclSeen {
 
 /// What the log says of how it was taken. Absent = not printed.
 struct MeasuredHeader {
-  std::string tool_version;      ///< "2.19.6", "7.2"
+  std::string tool_version;      ///< "2.19.6", "7.2"; iperf3: "3.12"
   std::string nccl_version;      ///< "2.28.9"
   bool has_old_columns = false;  ///< nccl-tests: `error` instead of `#wrong`, as printed until NCCL 2.12
   std::optional<int> num_ranks;  ///< ranks in one operation
@@ -112,12 +115,13 @@ struct MeasuredHeader {
   std::optional<int> window;
   std::optional<int> pairs;
   std::optional<int> queue_pairs;
+  std::optional<int> streams;  ///< iperf3 -P
   std::optional<int> tx_depth;
   std::optional<Bytes> mtu;
   std::optional<int> post_list;  ///< perftest -l: messages posted at once
   bool is_dual_port = false;     ///< perftest -O: both ports of the adapter carry messages
   bool is_bidirectional = false;
-  std::string connection_type;         ///< perftest: RC, UC, UD
+  std::string connection_type;         ///< perftest: RC, UC, UD; iperf3 and sockperf: TCP, UDP
   std::string device;                  ///< perftest: mlx5_0
   std::string link_type;               ///< perftest: IB, Ethernet
   std::optional<LaunchMode> launch;    ///< nccl-tests; from nThread, nGpus, graph and the process ids
@@ -201,6 +205,7 @@ struct MeasuredLog {
   LogFormat format = LogFormat::nccl_tests;
   std::optional<Benchmark> benchmark;  ///< absent when the log does not say, or the program is not one we forecast
   std::vector<Benchmark> possible_benchmarks;     ///< nccl-tests: collectives whose columns look so, when several do
+  std::string workload;                           ///< its name, of what `fabricast run` printed
   std::string title;                              ///< as printed: "OSU MPI Allreduce Latency Test v5.7"
   std::string other_test;                         ///< that it names when this is none we forecast; then no benchmark
   std::map<std::string, std::string> provenance;  ///< `# key: value` lines before "# ---- raw output below ----"

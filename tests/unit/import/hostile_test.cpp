@@ -61,6 +61,18 @@ TEST_CASE("nothing is nested deeper than a machine's tree") {
   CHECK(refusal(repeated("- ", k_deep) + "x", "slurm").find("nested deeper") != std::string::npos);
 }
 
+TEST_CASE("a broken topology.yaml of Slurm is told at its slip, in no words of the parser's") {
+  const auto message = refusal(
+      "- topology: x\n  tree:\n    switches:\n      - switch: s0\n        nodes n[0-3]\n        children: s[1-2]\n",
+      "slurm");
+  CHECK_MESSAGE(message.find("illegal map value") == std::string::npos, message);
+  CHECK_MESSAGE(message.find(":5:") != std::string::npos, message);
+  CHECK_MESSAGE(message.find("nodes n[0-3]") != std::string::npos, message);
+  const auto open =
+      refusal("- topology: x\n  tree:\n    switches:\n      - switch: \"s0\n        nodes: n[0-3]\n", "slurm");
+  CHECK_MESSAGE(open.find(":4:") != std::string::npos, open);
+}
+
 TEST_CASE("entities do not grow, and nothing is loaded from elsewhere") {
   std::string text = "<?xml version=\"1.0\"?>\n<!DOCTYPE lolz [<!ENTITY a0 \"lol\">";
   for (int i = 1; i < 12; ++i)

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/adapter_numbers.hpp"
 #include "fabricast/export.hpp"
 #include "fabricast/simulate.hpp"
 #include "tests/unit/import/captures.hpp"
@@ -171,4 +172,50 @@ TEST_CASE("an InfiniBand listing is written of InfiniBand alone, and the refusal
   }
   CHECK(written > 5);
   CHECK(refused > 5);
+}
+
+TEST_CASE("an imported mesh of switches says that nothing names its routing, a tree does not") {
+  const auto note = [](const std::string& name) {
+    const auto loaded = load_topology(std::string(FABRICAST_SOURCE_DIR) + "/topologies/" + name + ".yaml");
+    REQUIRE(loaded);
+    const auto listing = ib_net_file(loaded->topology);
+    REQUIRE(listing);
+    const auto imported = import_cluster({{"net", *listing, SourceRole::fabric, ""}});
+    REQUIRE_MESSAGE(imported, (imported ? "" : render(imported.error())));
+    return imported->yaml.find("how packets are routed") != std::string::npos;
+  };
+  for (const std::string mesh : {"dragonfly-72", "torus-4x4x4"}) CHECK_MESSAGE(note(mesh), mesh);
+  for (const std::string tree : {"dgx-a100-pair", "dgx-a100-16", "cx6-hdr-pair"}) CHECK_MESSAGE(!note(tree), tree);
+}
+
+TEST_CASE("every adapter that is written has the numbers that its family is read by") {
+  for (const auto& one : devices::k_adapter_numbers) {
+    CAPTURE(one.family);
+    const auto written = devices::adapter_numbers(one.family);
+    CHECK(written.family == std::string(one.family));
+    const auto* read = devices::adapter_of(written.vendor, written.device);
+    REQUIRE(read != nullptr);
+    // Some are told apart by more than their numbers.
+    const bool is_shared = written.device == 0x1021 || written.device == 0x0042;
+    CHECK((is_shared || read->family == std::string(one.family)));
+  }
+  CHECK(devices::adapter_numbers("connectx-3-pro-40g").device == 0x1007);
+  CHECK(devices::adapter_numbers("connectx-6-dx-100g").device == 0x101d);
+  CHECK(devices::adapter_numbers("connectx-7-bond-2x200").driver == std::string("mlx5_bond_"));
+  CHECK(devices::adapter_numbers("aries").vendor == 0);
+}
+
+TEST_CASE("a host that is imported without its network plans inside as the cabled one: plugins set what they set") {
+  for (const std::string name : {"aws-p4d", "aws-p3dn", "aws-p5", "dgx-a100-pair"}) {
+    CAPTURE(name);
+    const auto shipped = std::string(FABRICAST_SOURCE_DIR) + "/topologies/" + name + ".yaml";
+    const auto loaded = load_topology(shipped);
+    REQUIRE(loaded);
+    const auto xml = nccl_topology_xml(loaded->topology, 0, loaded->parameters);
+    const auto imported = import_cluster({{"xml", xml, SourceRole::host, ""}});
+    REQUIRE_MESSAGE(imported, (imported ? "" : render(imported.error())));
+    const TopologyFile file(imported->yaml);
+    for (const std::string workload : {"benchmark: all_reduce_perf, gpus: 8", "benchmark: alltoall_perf, gpus: 8"})
+      CHECK(times_on(file.path(), workload, {}) == times_on(shipped, workload, {}));
+  }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `run` prints, `validate` reads back: a forecast's own table is compared with the forecast without error, up to
-// the digits of the table.
+// What `run` prints as text, JSON and CSV, `validate` reads back: a forecast's own table is compared with the forecast
+// without error, up to the digits of the table.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "fabricast/simulate.hpp"
 #include "fabricast/validation.hpp"
 #include "report/report.hpp"
+#include "tests/support/approx.hpp"
 
 using namespace fabricast;
 
@@ -21,17 +22,21 @@ void check_own_table(const LoadedScenario& loaded, std::size_t fewest_rows) {
   const auto prediction = simulate(loaded.topology, loaded.scenario, loaded.parameters, options);
   REQUIRE_MESSAGE(prediction, (prediction ? "" : render(prediction.error())));
   const report::Provenance provenance{"0", loaded.inputs, {}, {}};
-  const auto text = report::text({*prediction, loaded.scenario, provenance});
-  CAPTURE(text);
-  const auto tables = read_logs_text(text, "own.txt");
-  REQUIRE_MESSAGE(tables, (tables ? "" : render(tables.error())));
-  const auto table = table_for(*tables, loaded.scenario);
-  REQUIRE(table);
-  CHECK_MESSAGE(table->refusal.empty(), table->refusal);
-  CHECK_MESSAGE(table->warnings.empty(), render(table->warnings));
-  const auto validation = validate(prediction->workloads.front(), *table);
-  CHECK(validation.points.size() >= fewest_rows);
-  CHECK(summarize(std::span(&validation, 1)).max_abs_error < k_digits);
+  const report::Document document{*prediction, loaded.scenario, provenance};
+  for (const auto& text : {report::text(document), report::json(document), report::csv(document)}) {
+    CAPTURE(text);
+    const auto tables = read_logs_text(text, "own.txt");
+    REQUIRE_MESSAGE(tables, (tables ? "" : render(tables.error())));
+    const auto table = table_for(*tables, loaded.scenario);
+    REQUIRE(table);
+    CHECK_MESSAGE(table->refusal.empty(), table->refusal);
+    const bool has_others = loaded.scenario.workloads.size() > 1;  // left aside, which is said
+    CHECK_MESSAGE(table->warnings.size() <= (has_others ? 1 : 0), render(table->warnings));
+    const auto validation = validate(prediction->workloads.front(), *table);
+    CHECK(validation.points.size() >= fewest_rows);
+    CHECK(validation.points.size() == prediction->workloads.front().rows.size());
+    CHECK(summarize(std::span(&validation, 1)).max_abs_error < k_digits);
+  }
 }
 
 LoadedScenario scenario_of(const std::string& topology, const std::string& workload) {
@@ -76,5 +81,43 @@ TEST_CASE("tables of training steps are read back as they were printed") {
     const auto loaded = load_scenario(fmt::format("{}/scenarios/{}.yaml", FABRICAST_SOURCE_DIR, file));
     REQUIRE(loaded);
     check_own_table(*loaded, 1);
+  }
+}
+
+TEST_CASE("tables of copies, steps, sockets, shared and remote GPUs, migrations and traffic are read back") {
+  for (const std::string file :
+       {"validation/virtual/tcp-25g", "validation/virtual/copies", "validation/virtual/inference-a100",
+        "gpu-sharing-processes", "gpu-sharing-equal-share", "remote-gpu-rdma", "vgpu-migration", "pvrdma-migration",
+        "traffic-incast-roce", "traffic-flows-two-classes"}) {
+    CAPTURE(file);
+    const auto loaded = load_scenario(fmt::format("{}/scenarios/{}.yaml", FABRICAST_SOURCE_DIR, file));
+    REQUIRE(loaded);
+    check_own_table(*loaded, 1);
+  }
+  check_own_table(scenario_of("tcp-25g-pair", "benchmark: sockperf, sizes: [64 B, 1 KiB]"), 2);
+  check_own_table(scenario_of("h200-8gpu-vm", "benchmark: host_copies, gpus: 2, sizes: [4 KiB, 1 MiB, 1 GiB]"), 3);
+}
+
+TEST_CASE("of several workloads of one benchmark the first is read back, also where it is not the first printed") {
+  const std::string head = fmt::format("schema: fabricast/scenario/1\nname: s\ntopology: \"{}/topologies/{}.yaml\"\n",
+                                       FABRICAST_SOURCE_DIR, "hgx-a100-4gpu");
+  const std::string two = "{name: small, benchmark: all_reduce_perf, devices: [node.gpu0, node.gpu1], sizes: [1 MiB]}";
+  const std::string one = "{name: large, benchmark: all_reduce_perf, gpus: 4, sizes: [1 MiB]}";
+  const auto printed = load_scenario_text("s.yaml", head + "workloads: [" + one + ", " + two + "]\n");
+  const auto asked = load_scenario_text("s.yaml", head + "workload: " + two + "\n");
+  REQUIRE(printed);
+  REQUIRE(asked);
+  const auto prediction = simulate(printed->topology, printed->scenario, printed->parameters, {});
+  REQUIRE(prediction);
+  const report::Document document{*prediction, printed->scenario, {"0", printed->inputs, {}, {}}};
+  const auto expected = prediction->workloads[1].rows.front().time;
+  for (const auto& text : {report::text(document), report::json(document), report::csv(document)}) {
+    CAPTURE(text);
+    const auto tables = read_logs_text(text, "own.txt");
+    REQUIRE(tables);
+    const auto table = table_for(*tables, asked->scenario);
+    REQUIRE(table);
+    REQUIRE(table->rows.size() == 1);
+    CHECK(table->rows.front().time.us() == test::approx(expected.us()).epsilon(k_digits));
   }
 }

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fabricast::config {
+namespace fabricast {
 
 struct YamlFault {
   int line = 0;  ///< from 1
@@ -23,4 +23,4 @@ std::optional<YamlFault> unclosed_quote(const std::vector<std::string>& lines);
 /// `said`: the parser's message, with the place (from 1) at which it gave up.
 YamlFault yaml_fault(const std::vector<std::string>& lines, std::string_view said, int line, int column);
 
-}  // namespace fabricast::config
+}  // namespace fabricast

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/yaml_fault.hpp"
+#include "base/yaml_fault.hpp"
 
 #include <fmt/format.h>
 #include <yaml-cpp/exceptions.h>
 
 #include <algorithm>
 
-namespace fabricast::config {
+namespace fabricast {
 
 namespace {
 
@@ -180,4 +180,4 @@ YamlFault yaml_fault(const std::vector<std::string>& lines, std::string_view sai
   return {line, column, "this is not YAML", "look at indentation, quotes and brackets of this line and the one above"};
 }
 
-}  // namespace fabricast::config
+}  // namespace fabricast
