@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "fabricast/models/names.hpp"
 #include "mpi/cache.hpp"
 #include "paths/guest.hpp"
 
@@ -72,12 +73,12 @@ void RanksMemory::add_core_copies(OperationPlan& plan, const char* name, double 
 }
 
 void RanksMemory::add_own_part(OperationPlan& plan, Bytes size, const Buffers& buffers, bool is_of_root) const {
-  add_core_copies(plan, "own part copied by the core", static_cast<double>(size.value), buffers, is_of_root);
+  add_core_copies(plan, k_own_part, static_cast<double>(size.value), buffers, is_of_root);
 }
 
 void RanksMemory::add_temporaries(OperationPlan& plan, const Buffers& buffers) const {
   const auto& parameters = transfers_->context().parameters;
-  add_core_copies(plan, "copies to and from temporary buffers", buffers.copied, buffers, false);
+  add_core_copies(plan, k_temporaries, buffers.copied, buffers, false);
   if (buffers.data_types > 0) {
     plan.before.push_back(
         parameter_term(parameters, "data types made and freed", "mpi.data_type_time"_key, buffers.data_types));

@@ -25,6 +25,7 @@
 
 #include "cli/command.hpp"
 #include "cli/mpi_platform.hpp"
+#include "fabricast/models/names.hpp"
 
 namespace fabricast::cli {
 
@@ -100,21 +101,24 @@ std::optional<Forecast> one_way_forecast(const MpiOptions& options, const Topolo
                                           topology.host_name(from), topology.host_name(to)));
 }
 
-double seconds_of(const Row& row, std::initializer_list<std::string_view> parameters) {
+template <typename Is>
+double seconds_of(const Row& row, Is is_one) {
   Duration time;
   for (const auto& term : row.terms) {
-    if (std::ranges::find(parameters, term.parameter) != parameters.end()) time += term.time;
+    if (is_one(term)) time += term.time;
   }
   return time.seconds();
 }
 
-/// Of an all-to-all: a core copies its rank's own part, which is no message.
-double own_part_s(const Row& row) { return seconds_of(row, {"mpi.core_copy_bandwidth"}); }
+/// A core copies its rank's own part of an all-to-all, and to and from temporaries of an all-reduce: no messages.
+double own_part_s(const Row& row) {
+  return seconds_of(
+      row, [](const Term& term) { return term.name == models::k_own_part || term.name == models::k_temporaries; });
+}
 
 /// Of an all-reduce: a core sums what it received.
 double sums_s(const Row& row) {
-  return seconds_of(
-      row, {"mpi.reduction_bandwidth", "mpi.reduction_bandwidth.core_cache", "mpi.reduction_bandwidth.last_level"});
+  return seconds_of(row, [](const Term& term) { return term.parameter.starts_with("mpi.reduction_bandwidth"); });
 }
 
 /// The first two hosts: messages one way with blocking sends, both ways at once with such, and without blocking.
