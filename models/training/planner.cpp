@@ -65,6 +65,7 @@ class TrainingPlanner : public Planner {
     plan.algorithm = std::string(to_string(spec_.parallel.data));
     if (size.by_hosts) plan.algorithm += size.by_hosts->is_by_mpi() ? " hierarchical" : " torus";
     plan.watched_stream = 0;
+    plan.named_wait = k_straggler;
     plan.num_ranks = gpus;
     plan.num_hosts = hosts_of(size);
     const auto paces = stragglers(size);
@@ -75,8 +76,7 @@ class TrainingPlanner : public Planner {
                                                        .by_hosts = size.by_hosts ? &*size.by_hosts : nullptr,
                                                        .local_size = size.local_size});
     const auto work = longest_work(plan.program);
-    if (std::ranges::any_of(paces, [](const auto& one) { return one.passes > 1; }))
-      plan.program = with_stragglers(plan.program, paces);
+    add_stragglers(plan.program, paces);
     plan.before = host_terms(work, paces.front().passes);
     return plan;
   }

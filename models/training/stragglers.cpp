@@ -69,34 +69,15 @@ Straggling straggling_of(const TrainingSpec& spec, const std::vector<std::string
   return out;
 }
 
-Program with_stragglers(const Program& program, const std::vector<Straggling>& streams) {
-  Program out;
-  out.streams = program.streams;
-  out.num_devices = program.num_devices;
-  std::vector<int> ends;
-  for (const auto& node : program.nodes) {
-    out.nodes.push_back(node);
-    auto& own = out.nodes.back();
-    for (auto& earlier : own.after) earlier = ends[static_cast<std::size_t>(earlier)];
-    ends.push_back(static_cast<int>(out.nodes.size()) - 1);
+void add_stragglers(Program& program, const std::vector<Straggling>& streams) {
+  for (auto& node : program.nodes) {
     const auto stream = static_cast<std::size_t>(std::max(0, node.stream));
     if (!is_work(node) || stream >= streams.size()) continue;
     const auto& pace = streams[stream];
     const double factor = node.work_name == k_optimizer ? pace.optimizer : pace.passes;
-    if (factor <= 1) continue;
-    Node wait;
-    wait.kind = NodeKind::compute;
-    wait.label = wait.work_name = k_straggler;
-    wait.work_parameter = pace.parameter;
-    wait.rules = pace.source;
-    wait.work = from_seconds(node.work.seconds() * (factor - 1));
-    wait.repeat = node.repeat;
-    wait.stream = node.stream;
-    wait.after = {ends.back()};
-    out.nodes.push_back(std::move(wait));
-    ends.back() = static_cast<int>(out.nodes.size()) - 1;
+    const auto wait = from_seconds(node.work.seconds() * (factor - 1));
+    if (wait.ps > 0) node.fixed.push_back({k_straggler, wait, pace.parameter, pace.source});
   }
-  return out;
 }
 
 Diagnostics slow_faults(const PlanContext& context, const Workload& workload) {

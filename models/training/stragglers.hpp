@@ -43,9 +43,9 @@ bool has_spread(const TrainingSpec& spec);
 /// The paces of the GPUs behind one compute stream.
 Straggling straggling_of(const TrainingSpec& spec, const std::vector<std::string>& gpus, const Parameter& spread);
 
-/// The same program with the compute of stream i taking so many times as long; copies and exchanges keep their time.
-/// What is added is work of its own, called k_straggler.
-Program with_stragglers(const Program& program, const std::vector<Straggling>& streams);
+/// Each piece of compute of stream i waits until the slowest GPU has done it: a fixed term of its own, called
+/// k_straggler. Copies and exchanges keep their time.
+void add_stragglers(Program& program, const std::vector<Straggling>& streams);
 
 /// Entries of `workload.slow` that name no GPU of the topology.
 Diagnostics slow_faults(const PlanContext& context, const Workload& workload);

@@ -92,9 +92,9 @@ std::string virtual_text(const Diagnosis& diagnosis) {
 }
 
 std::string findings_text(const Diagnosis& diagnosis) {
-  const auto head = fmt::format("# {} rows, {} causes simulated; median {} {} than expected\n", diagnosis.num_rows,
-                                diagnosis.num_causes, percent(std::abs(diagnosis.slower)),
-                                diagnosis.slower >= 0 ? "slower" : "faster") +
+  const auto head = fmt::format("# {} row{}, {} causes simulated; median {} {} than expected\n", diagnosis.num_rows,
+                                diagnosis.num_rows == 1 ? "" : "s", diagnosis.num_causes,
+                                percent(std::abs(diagnosis.slower)), diagnosis.slower >= 0 ? "slower" : "faster") +
                     covered_text(diagnosis) + virtual_text(diagnosis);
   if (diagnosis.is_healthy)
     return head + "nothing wrong: the logs are as expected, or no known cause explains the difference\n" +
@@ -269,7 +269,8 @@ void add_doctor(CLI::App& app, int& exit_code) {
       "  fabricast doctor cluster.yaml today.log --baseline last_week.log\n"
       "  fabricast doctor --pairs pairs.csv");
   command->add_option("CLUSTER", options->cluster, "topology or scenario")->type_name("FILE");
-  command->add_option("LOGS", options->logs, "logs of nccl-tests, OSU or perftest")->type_name("LOG...");
+  command->add_option("LOGS", options->logs, "logs of nccl-tests, OSU, perftest, iperf3 or sockperf")
+      ->type_name("LOG...");
   command->add_option("--baseline", options->baselines, "log of this cluster when it was healthy (repeatable)")
       ->type_name("LOG")
       ->allow_extra_args(false);

@@ -70,6 +70,16 @@ class StreamReader {
     done_ = one.end;
   }
 
+  /// Adds what the plan's named wait holds of a time that another device's compute took, and returns it.
+  Duration named_wait(const Node& node, Duration time) {
+    const auto found = std::ranges::find(node.fixed, plan_.named_wait, &Term::name);
+    if (found == node.fixed.end()) return {};
+    auto term = *found;
+    term.time = from_seconds(time.seconds() * term.time.seconds() / (models::sum(node.fixed) + node.work).seconds());
+    add(term, 1);
+    return term.time;
+  }
+
   /// The time from `from` to `to` in which `cause` was waited for, or what it waited for itself. Work of other devices
   /// is a bubble unless somebody's rules name it; what flows is called by its label.
   void wait(int cause, Duration from, Duration to) {
@@ -78,7 +88,9 @@ class StreamReader {
       const auto start = std::clamp(timing_.nodes[static_cast<std::size_t>(cause)].start, from, to);
       const bool is_other = node.kind == NodeKind::compute;
       const bool is_named = !is_other || !node.rules.empty();
-      add({is_named ? node.label : "pipeline bubble", to - start,
+      auto rest = to - start;
+      if (is_other) rest = rest - named_wait(node, rest);
+      add({is_named ? node.label : "pipeline bubble", rest,
            is_other ? (is_named ? node.work_parameter : "workload.parallel") : "topology",
            !node.rules.empty() ? node.rules
            : is_other          ? "the scenario"

@@ -40,6 +40,7 @@ struct OperationPlan {
   /// Stream of the program whose time the terms split: what it does, is slowed by and waits for; -1 = the chain's
   /// nodes.
   int watched_stream = -1;
+  std::string named_wait;  ///< fixed term that keeps its name where the watched stream waits for another device's
   bool has_flow_times = false;  ///< the completion time of every flow is a result of its own
 };
 
