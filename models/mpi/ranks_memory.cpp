@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 
-#include "fabricast/models/names.hpp"
 #include "mpi/cache.hpp"
 #include "paths/guest.hpp"
 

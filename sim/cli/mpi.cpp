@@ -25,7 +25,7 @@
 
 #include "cli/command.hpp"
 #include "cli/mpi_platform.hpp"
-#include "fabricast/models/names.hpp"
+#include "fabricast/models/plan.hpp"
 
 namespace fabricast::cli {
 

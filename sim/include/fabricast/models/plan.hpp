@@ -21,6 +21,10 @@
 
 namespace fabricast::models {
 
+/// Names of terms: what a rank's core copies beside its messages in an MPI collective.
+inline constexpr const char* k_own_part = "own part copied by the core";
+inline constexpr const char* k_temporaries = "copies to and from temporary buffers";
+
 struct OperationPlan {
   Bytes size;
   std::vector<Term> before;  ///< launch and set-up, in order
@@ -40,7 +44,7 @@ struct OperationPlan {
   /// Stream of the program whose time the terms split: what it does, is slowed by and waits for; -1 = the chain's
   /// nodes.
   int watched_stream = -1;
-  std::string named_wait;  ///< fixed term that keeps its name where the watched stream waits for another device's
+  std::string named_wait;       ///< fixed term that keeps its name where the watched stream waits for another device's
   bool has_flow_times = false;  ///< the completion time of every flow is a result of its own
 };
 
