@@ -36,8 +36,8 @@ std::vector<std::string> meant_names(std::string_view word, const std::vector<st
 
 std::string meant_hint(const std::vector<std::string>& names) {
   std::string out;
-  for (const auto& name : names) out += fmt::format("{}'{}'?", out.empty() ? "did you mean " : " or ", name);
-  return out;
+  for (const auto& name : names) out += fmt::format("{}'{}'", out.empty() ? "did you mean " : " or ", name);
+  return out.empty() ? out : out + "?";
 }
 
 }  // namespace fabricast::config

@@ -15,7 +15,7 @@ std::string letters_of(std::string_view text);
 /// At most five of `candidates`, the likeliest first.
 std::vector<std::string> meant_names(std::string_view word, const std::vector<std::string>& candidates);
 
-/// "did you mean 'a'? or 'b'?"; empty for no names.
+/// "did you mean 'a' or 'b'?"; empty for no names.
 std::string meant_hint(const std::vector<std::string>& names);
 
 }  // namespace fabricast::config

@@ -143,7 +143,7 @@ TEST_CASE("an unknown device type names the nearest ones") {
         "t.yaml:4:21: error: no device type 'dgx-a10'\n"
         "    4 |   - {name: n, type: dgx-a10}\n"
         "      |                     ^\n"
-        "      = note: did you mean 'dgx-a100'? or 'dgx-a100-80'?\n");
+        "      = note: did you mean 'dgx-a100' or 'dgx-a100-80'?\n");
 }
 
 TEST_CASE("an unknown device type names those that its makers call so") {

@@ -39,12 +39,12 @@ TEST_CASE("names that hold the letters of a wrong one come before those that dif
   CHECK(config::meant_names("a1", {"a100", "a1"}) == Names{"a1", "a100"});  // too short to be held by others
   CHECK(config::meant_names("quite else", hosts).empty());
   CHECK(config::meant_hint({}).empty());
-  CHECK(config::meant_hint({"a", "b"}) == "did you mean 'a'? or 'b'?");
+  CHECK(config::meant_hint({"a", "b"}) == "did you mean 'a' or 'b'?");
 }
 
 TEST_CASE("a wrong name of a device is answered with devices of the kind that is expected") {
-  for (const auto& [host, hint] : std::vector<std::pair<std::string, std::string>>{
-           {"type: H100", "did you mean 'hgx-h100-8'? or 'server-2h100-pcie-bridge'?"},
+  for (const auto& one : std::vector<std::pair<std::string, std::string>>{
+           {"type: H100", "did you mean 'hgx-h100-8' or 'server-2h100-pcie-bridge'?"},
            {"type: Standard_ND96asr_v4", "did you mean 'azure-nd-a100-v4'?"},
            {"type: p4d.24xlarge", "did you mean 'aws-p4d'?"},
            {"type: h100-sxm", "'h100-sxm' is a gpu, a host is expected here"},
@@ -52,28 +52,26 @@ TEST_CASE("a wrong name of a device is answered with devices of the kind that is
            {"type: qm8700", "`fabricast list devices host` prints those there are"},
            {"host: {processor: EPYC 7742}", "`fabricast list devices processor` prints those there are"},
            {"host: {processor: epyc-rome, devices: [{name: h, type: ConnectX-6, below: socket0}]}",
-            "did you mean 'connectx-6-hdr'? or "}}) {
-    const auto told = told_of(k_all_reduce, host);
-    CAPTURE(host);
-    CAPTURE(told);
-    CHECK(told.find(hint) != std::string::npos);
+            "did you mean 'connectx-6-hdr' or "}}) {
+    const auto told = told_of(k_all_reduce, one.first);
+    INFO(one.first, ": ", told);
+    CHECK(told.find(one.second) != std::string::npos);
   }
 }
 
 TEST_CASE("a value of the wrong kind is answered with how to write it") {
-  for (const auto& [lines, hint] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& one : std::vector<std::pair<std::string, std::string>>{
            {"workload: all_reduce_perf\n", "write 'benchmark: all_reduce_perf' in it"},
            {"workload:\n", "write 'benchmark: ...' in it"},
            {"workloads: {benchmark: all_reduce_perf}\n",
             "write '- benchmark: ...', each element with a '-' of its own"},
            {"workload: {benchmark: all_reduce_perf, sizes: 1 MiB}\n", "write [1 MiB]"},
            {"software: {nccl: 2.18}\n" + k_all_reduce, "its keys: version, "},
-           {"workload: {benchmark: allreduce}\n", "did you mean 'osu_allreduce'? or 'all_reduce_perf'?"},
+           {"workload: {benchmark: allreduce}\n", "did you mean 'osu_allreduce' or 'all_reduce_perf'?"},
            {"workload: {benchmark: nccl-tests}\n", "known: osu_latency, "}}) {
-    const auto told = told_of(lines);
-    CAPTURE(lines);
-    CAPTURE(told);
-    CHECK(told.find(hint) != std::string::npos);
+    const auto told = told_of(one.first);
+    INFO(one.first, ": ", told);
+    CHECK(told.find(one.second) != std::string::npos);
   }
 }
 
