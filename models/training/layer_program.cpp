@@ -23,7 +23,8 @@ class LayerStep {
       : roofline_(roofline),
         spec_(spec),
         groups_(groups),
-        exchanges_(roofline.parameters(), spec, groups.layout, groups.layer.front()),
+        inside_(groups.layer.front()),
+        exchanges_(roofline.parameters(), spec, groups.layout, inside_),
         wire_(groups.wire) {
     program_.num_devices = 1;
     program_.streams = {{"GPU 0 compute", 0}};
@@ -33,7 +34,7 @@ class LayerStep {
     const auto times = parts();
     compute(times[attention]);
     all_reduce();
-    if (groups_.layer.front().expert) {
+    if (inside_.expert) {
       compute(times[feed_forward]);
       to_experts("exposed dispatch to experts");
       compute(times[experts]);
@@ -94,15 +95,15 @@ class LayerStep {
   }
 
   void all_reduce() {
-    if (!groups_.layer.front().tensor) return;
-    last_ = groups_.layer.front().tensor->append(program_, wire_, Benchmark::all_reduce_perf, exchanges_.activations(),
-                                                 {last_}, 0, "exposed all-reduce of activations", -1);
+    if (!inside_.tensor) return;
+    last_ = inside_.tensor->append(program_, wire_, Benchmark::all_reduce_perf, exchanges_.activations(), {last_}, 0,
+                                   "exposed all-reduce of activations", -1);
     start_behind("start of the kernel behind an all-reduce");
   }
 
   void to_experts(const char* name) {
-    last_ = groups_.layer.front().expert->append(program_, wire_, Benchmark::alltoall_perf, exchanges_.dispatched(),
-                                                 {last_}, 0, name, -1);
+    last_ = inside_.expert->append(program_, wire_, Benchmark::alltoall_perf, exchanges_.dispatched(), {last_}, 0, name,
+                                   -1);
     start_behind("start of the kernel behind an exchange of experts");
   }
 
@@ -119,6 +120,7 @@ class LayerStep {
   const Roofline& roofline_;
   const TrainingSpec& spec_;
   const SplitGroups& groups_;
+  const LayerGroups& inside_;
   BlockExchanges exchanges_;
   Wire wire_;
   Program program_;

@@ -203,9 +203,8 @@ const DeviceLibrary::Entry* DeviceLibrary::read(const Node& document, Diagnostic
       if (field == fields.end()) {
         std::vector<std::string> names;
         for (const auto& known : fields) names.emplace_back(known.name);
-        const auto near = nearest_name(one.key.scalar, names);
         faults.push_back(one.key.error(fmt::format("a {} has no field '{}'", entry.type.kind, one.key.scalar),
-                                       near.empty() ? "" : fmt::format("did you mean '{}'?", near)));
+                                       meant_hint(near_names(one.key.scalar, names, 1))));
         continue;
       }
       entry.values.push_back(

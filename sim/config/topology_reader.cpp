@@ -9,6 +9,7 @@
 
 #include "base/parameter_keys.hpp"
 #include "config/lossless_reader.hpp"
+#include "config/names.hpp"
 #include "config/readers.hpp"
 #include "config/schema.hpp"
 #include "config/virtualization.hpp"
@@ -244,9 +245,8 @@ class TopologyReader {
     if (host.devices.size() == count) {
       std::vector<std::string> names;
       for (const auto& device : host.devices) names.push_back(device.name);
-      const auto near = nearest_name(name, names);
       faults_.push_back(node.error(fmt::format("the host has no device '{}' to remove", name),
-                                   near.empty() ? "" : fmt::format("did you mean '{}'?", near)));
+                                   meant_hint(near_names(name, names, 1))));
     }
     std::erase_if(host.nvlinks, [&](const NvlinkSpec& link) { return link.from == name || link.to == name; });
   }

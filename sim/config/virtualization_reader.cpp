@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "config/names.hpp"
 #include "config/virtualization.hpp"
 
 namespace fabricast::config {
@@ -137,9 +138,8 @@ class VirtualizationReader {
     if (it == host_.devices.end()) {
       std::vector<std::string> names;
       for (const auto& device : host_.devices) names.push_back(device.name);
-      const auto near = nearest_name(name.scalar, names);
       faults_.push_back(name.error(fmt::format("the host has no device '{}'", name.scalar),
-                                   near.empty() ? "" : fmt::format("did you mean '{}'?", near)));
+                                   meant_hint(near_names(name.scalar, names, 1))));
       return;
     }
     const bool is_gpu_mode = mode.scalar == "passthrough" || mode.scalar == "vgpu" || mode.scalar == "mig";

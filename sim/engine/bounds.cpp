@@ -2,10 +2,9 @@
 #include "engine/bounds.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
-
-#include "engine/stream_terms.hpp"
 
 namespace fabricast::engine {
 
@@ -99,6 +98,25 @@ Duration physical_bound(const Resources& resources, const OperationPlan& plan, b
   // Whole picoseconds below: times are rounded per flow.
   return Duration{range::whole(std::min(1.0, plan.printed_share) * seconds / static_cast<double>(plan.operations) *
                                1e12 * (1 - 1e-12))};
+}
+
+/// No program is faster than the bytes of a link over its rate. What it computes rests on fitted efficiencies: no
+/// bound.
+Duration program_bound(const Resources& resources, const models::Program& program) {
+  std::map<int, double> carried;
+  for (const auto& node : program.nodes) {
+    const auto repeat = static_cast<double>(node.repeat);
+    for (const auto& flow : node.flows) {
+      for (const auto& crossing : flow.crossings) {
+        if (resources.is_link(crossing.resource))
+          carried[crossing.resource] += repeat * crossing.times * (flow.payload < 0 ? flow.bytes : flow.payload);
+      }
+    }
+  }
+  Duration bound;
+  for (const auto& [link, bytes] : carried)
+    bound = std::max(bound, Duration{range::whole(bytes / resources.capacity(link) * 1e12 * (1 - 1e-12))});
+  return bound;
 }
 
 }  // namespace

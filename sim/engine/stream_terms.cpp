@@ -2,7 +2,6 @@
 #include "engine/stream_terms.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "engine/causes.hpp"
 
@@ -129,23 +128,6 @@ std::vector<Span> timeline(const models::OperationPlan& plan, const OperationTim
   }
   std::ranges::stable_sort(spans, {}, &Span::start);
   return spans;
-}
-
-Duration program_bound(const models::Resources& resources, const models::Program& program) {
-  std::map<int, double> carried;
-  for (const auto& node : program.nodes) {
-    const auto repeat = static_cast<double>(node.repeat);
-    for (const auto& flow : node.flows) {
-      for (const auto& crossing : flow.crossings) {
-        if (resources.is_link(crossing.resource))
-          carried[crossing.resource] += repeat * crossing.times * (flow.payload < 0 ? flow.bytes : flow.payload);
-      }
-    }
-  }
-  Duration bound;
-  for (const auto& [link, bytes] : carried)
-    bound = std::max(bound, Duration{range::whole(bytes / resources.capacity(link) * 1e12 * (1 - 1e-12))});
-  return bound;
 }
 
 }  // namespace fabricast::engine

@@ -21,8 +21,4 @@ std::vector<Term> stream_terms(const models::OperationPlan& plan, const Operatio
 inline constexpr std::size_t k_longest_timeline = 20'000;
 std::vector<Span> timeline(const models::OperationPlan& plan, const OperationTiming& timing);
 
-/// No program is faster than the bytes of a link over its rate. What it computes rests on fitted efficiencies: no
-/// bound.
-Duration program_bound(const models::Resources& resources, const models::Program& program);
-
 }  // namespace fabricast::engine
