@@ -10,6 +10,7 @@
 #include <set>
 
 #include "fabricast/models/shared_gpus.hpp"
+#include "fabricast/training.hpp"
 #include "paths/contention.hpp"
 #include "paths/guest.hpp"
 #include "software_effects.hpp"
@@ -208,6 +209,18 @@ void add_guest_lines(const PlanContext& context, const Workload& workload, std::
   }
 }
 
+/// Arithmetic of steps follows a power limit; copies between GPUs keep their pace, a profile has the times measured.
+void add_power_line(const PlanContext& context, const Workload& workload, std::set<std::string>& out) {
+  const auto& hosts = context.topology.spec().hosts;
+  const bool is_given =
+      std::ranges::any_of(hosts, [](const HostGroupSpec& group) { return group.host.gpu_power_limit.has_value(); });
+  if (!is_given) return;
+  if (workload.benchmark != Benchmark::training)
+    out.insert(fmt::format("gpu_power_limit changes no time of {}", to_string(workload.benchmark)));
+  else if (workload.training->profile)
+    out.insert("gpu_power_limit changes no time of a profile, whose times hold for the limit they were measured under");
+}
+
 bool is_over_sockets(const PlanContext& context) {
   return context.software.transport == "tcp" || (!context.software.nccl_p2p && !context.software.nccl_shm);
 }
@@ -279,6 +292,7 @@ std::vector<std::string> settings_without_effect(const PlanContext& context, con
   add_guest_lines(context, workload, out);
   add_neighbour_lines(context, workload, out);
   add_transport_line(context, workload, out);
+  add_power_line(context, workload, out);
   add_iterations_line(context, workload, planner, out);
   add_software_lines(context, workload, planner, out);
   return {out.begin(), out.end()};

@@ -10,6 +10,7 @@
 #include "fabricast/training.hpp"
 #include "nccl/planner.hpp"
 #include "paths/transport.hpp"
+#include "training/power.hpp"
 
 namespace fabricast::models::training {
 
@@ -30,9 +31,8 @@ Communicator::Communicator(const PlanContext& context, const Workload& workload,
   workload_.gpus = std::nullopt;
   workload_.devices.clear();
   for (const auto gpu : gpus) workload_.devices.push_back(context.topology.device(gpu).name);
-  memory_bandwidth_ = device_value(context, gpus.front(), "memory_bandwidth");
-  for (const auto gpu : gpus)
-    memory_bandwidth_ = std::min(memory_bandwidth_, device_value(context, gpu, "memory_bandwidth"));
+  memory_bandwidth_ = memory_rate(context, gpus.front());
+  for (const auto gpu : gpus) memory_bandwidth_ = std::min(memory_bandwidth_, memory_rate(context, gpu));
 }
 
 Result<Communicator> Communicator::make(const PlanContext& context, const Workload& workload,

@@ -43,4 +43,12 @@ Network with_key_head_copies(Network network, int tensor) {
   return network;
 }
 
+Workload as_computed(Workload workload, Precision precision) {
+  auto spec = *workload.training;
+  spec.precision = precision;
+  if (spec.network) spec.network = with_key_head_copies(std::move(*spec.network), spec.parallel.tensor);
+  workload.training = std::make_shared<const TrainingSpec>(std::move(spec));
+  return workload;
+}
+
 }  // namespace fabricast::models::training

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "fabricast/scenario.hpp"
 #include "fabricast/training.hpp"
 
 namespace fabricast::models::training {
@@ -16,5 +17,8 @@ std::int64_t held_key_heads(std::int64_t key_heads, int tensor);
 /// The network as a tensor group holds it: what belongs to key heads counts with their copies, so that a t-th of it is
 /// a GPU's. The same network where every head has one place; latent attention always has.
 Network with_key_head_copies(Network network, int tensor);
+
+/// `workload` in the precision that its GPUs compute in, with the copies of key heads that a tensor group holds.
+Workload as_computed(Workload workload, Precision precision);
 
 }  // namespace fabricast::models::training

@@ -21,6 +21,7 @@
 #include "training/data_parallel.hpp"
 #include "training/delays.hpp"
 #include "training/key_heads.hpp"
+#include "training/power.hpp"
 #include "training/roofline.hpp"
 #include "training/stragglers.hpp"
 #include "training/terms.hpp"
@@ -69,8 +70,10 @@ class TrainingPlanner : public Planner {
     plan.num_ranks = gpus;
     plan.num_hosts = hosts_of(size);
     const auto paces = stragglers(size);
-    const SideCosts costs{context_.parameters, device_value(context_, gpu_, "memory_bandwidth")};
-    plan.program = size.split ? split(costs, *size.split, paces.front().passes)
+    const SideCosts costs{context_.parameters, memory_rate(context_, gpu_)};
+    const auto split_at = [&](double rate) { return split(costs, *size.split, paces.front().passes, rate); };
+    const auto load_of = [&](const Program& program) { return load_of_program(context_.resources, program); };
+    plan.program = size.split ? within_power(power_budget(context_, gpu_, is_eager()), split_at, load_of)
                               : data_parallel_program(costs, spec_.parallel, work_,
                                                       {.group = size.group ? &*size.group : nullptr,
                                                        .by_hosts = size.by_hosts ? &*size.by_hosts : nullptr,
@@ -137,8 +140,10 @@ class TrainingPlanner : public Planner {
   }
 
  private:
-  [[nodiscard]] Program split(const SideCosts& costs, const SplitGroups& groups, double slower) const {
-    const Roofline roofline(context_, gpu_, spec_.precision, is_eager());
+  /// `arithmetic`: share of the full rate.
+  [[nodiscard]] Program split(const SideCosts& costs, const SplitGroups& groups, double slower,
+                              double arithmetic) const {
+    const Roofline roofline(context_, gpu_, spec_.precision, is_eager(), arithmetic);
     if (spec_.part == TrainingPart::layer) return layer_program(roofline, spec_, groups);
     const auto work = transformer_work(roofline, spec_, groups.layout, slower);
     if (spec_.parallel.data == DataParallelism::fsdp) return sharded_program(costs, roofline, spec_, groups, work);
@@ -251,6 +256,7 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
                       spec_.profile ? "measured times of one GPU" : std::string("roofline"),
                       fmt::format("{}, batch {} per GPU", to_string(spec_.precision), spec_.batch_per_gpu)});
   settings.insert(settings.end(), precision_.begin(), precision_.end());
+  if (!spec_.profile) add_power_settings(context_, largest().gpus, is_eager(), settings);
   if (spec_.part == TrainingPart::step) settings.push_back({"framework", "default", framework(), pace()});
   if (is_plain(spec_) && parallel.data == DataParallelism::ddp)
     settings.push_back({"bucket", parallel.bucket ? to_string(*parallel.bucket) : "auto",
@@ -306,15 +312,6 @@ std::vector<std::string> TrainingPlanner::assumptions() const {
     for (auto& line : group->planner(Benchmark::all_reduce_perf).assumptions()) out.push_back(std::move(line));
   }
   return out;
-}
-
-/// `workload` in the precision that its GPUs compute in, with the copies of key heads that a tensor group holds.
-Workload as_computed(Workload workload, Precision precision) {
-  auto spec = *workload.training;
-  spec.precision = precision;
-  if (spec.network) spec.network = with_key_head_copies(std::move(*spec.network), spec.parallel.tensor);
-  workload.training = std::make_shared<const TrainingSpec>(std::move(spec));
-  return workload;
 }
 
 std::vector<GivenUsed> precision_setting(const Workload& workload, const UsedPrecision& used) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "base/parameter_name.hpp"
 #include "fabricast/models/training_precision.hpp"
@@ -13,6 +15,7 @@
 #include "nccl/architecture.hpp"
 #include "paths/contention.hpp"
 #include "paths/transport.hpp"
+#include "training/power.hpp"
 
 namespace fabricast::models::training {
 
@@ -81,14 +84,14 @@ bool bias_first(Precision precision) { return element_bytes(precision) == 4; }
 
 int activation_bytes(Precision precision) { return std::max(2, element_bytes(precision)); }
 
-Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager)
+Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager, double arithmetic)
     : parameters_(context.parameters),
       architecture_(nccl::architecture_of(context, gpu)),
       precision_(precision),
       is_eager_(is_eager),
-      peak_(peak_of(context, gpu, precision)),
-      peak_of_16_bits_(peak_of(context, gpu, Precision::bf16)),
-      memory_bandwidth_(device_value(context, gpu, "memory_bandwidth")),
+      peak_(peak_of(context, gpu, precision) * arithmetic),
+      peak_of_16_bits_(peak_of(context, gpu, Precision::bf16) * arithmetic),
+      memory_bandwidth_(memory_rate(context, gpu)),
       has_tensor_cores_(uses_tensor_cores(context, gpu, precision)) {}
 
 const Parameter& Roofline::parameter(ParameterStem stem, Precision precision) const {
@@ -208,8 +211,10 @@ DeviceId slowest_gpu(const PlanContext& context, const std::vector<DeviceId>& gp
                      bool is_eager) {
   const auto& topology = context.topology;
   const auto unlike = topology.unlike(gpus);
-  std::map<std::string, Duration> passes;  // by type
-  for (const auto gpu : unlike) passes.try_emplace(topology.device(gpu).type);
+  using Pace = std::pair<std::string, std::optional<double>>;  // type and power limit
+  const auto pace_of = [&](DeviceId gpu) { return Pace{topology.device(gpu).type, power_limit(topology, gpu)}; };
+  std::map<Pace, Duration> passes;
+  for (const auto gpu : unlike) passes.try_emplace(pace_of(gpu));
   // Bare GPUs of one type in equal hosts take the same.
   const int host = topology.host_of(gpus.front());
   const auto is_of_shape = [&](DeviceId gpu) {
@@ -217,14 +222,14 @@ DeviceId slowest_gpu(const PlanContext& context, const std::vector<DeviceId>& gp
   };
   const bool is_bare = !topology.virtualization(host).is_virtual();
   if (passes.size() == 1 && is_bare && std::ranges::all_of(unlike, is_of_shape)) return gpus.front();
-  for (auto& [type, time] : passes) {
-    const auto gpu = *std::ranges::find(unlike, type, [&](DeviceId one) { return topology.device(one).type; });
+  for (auto& [pace, time] : passes) {
+    const auto gpu = *std::ranges::find(unlike, pace, pace_of);
     const auto work = spec.profile ? work_of_profile(*spec.profile, spec.batch_per_gpu)
                                    : work_of_network(context, gpu, spec, is_eager);
     time = work.forward + work.backward;
   }
   return *std::ranges::max_element(unlike, {}, [&](DeviceId gpu) {
-    const auto time = passes.at(topology.device(gpu).type);
+    const auto time = passes.at(pace_of(gpu));
     return time + sum(compute_delays(context, gpu, time));
   });
 }
@@ -235,16 +240,21 @@ std::string pace_of_types(const Topology& topology, const std::vector<DeviceId>&
   const auto any = [&](auto&& is_other) { return std::ranges::any_of(gpus, is_other); };
   if (any([&](DeviceId gpu) { return topology.device(gpu).type != type; }))
     return fmt::format("the others wait for {}, the slowest of the GPUs", type);
+  if (const auto limit = power_limit(topology, slowest);
+      limit && any([&](DeviceId gpu) { return power_limit(topology, gpu) != limit; }))
+    return fmt::format("the others wait for GPUs limited to {:g} W", *limit);
   if (vm.is_virtual() &&
       any([&](DeviceId gpu) { return topology.virtualization(topology.host_of(gpu)).mode != vm.mode; }))
     return fmt::format("the others wait for GPUs in VMs ({})", to_string(vm.mode));
   return "";
 }
 
-StepWork work_of_network(const PlanContext& context, DeviceId gpu, const TrainingSpec& spec, bool is_eager) {
+namespace {
+
+StepWork work_at(const Roofline& roofline, const TrainingSpec& spec) {
   const auto& network = *spec.network;
   const auto precision = spec.precision;
-  const Roofline roofline(context, gpu, precision, is_eager);
+  const bool is_eager = roofline.is_eager();
   const LayerShare share{.samples = static_cast<double>(spec.batch_per_gpu)};
   const auto again = computed_again(roofline, share, spec);
   StepWork work;
@@ -283,6 +293,17 @@ StepWork work_of_network(const PlanContext& context, DeviceId gpu, const Trainin
   work.compute_source = efficiency.source;
   work.optimizer_parameter = roofline.optimizer_efficiency().name;
   return work;
+}
+
+}  // namespace
+
+StepWork work_of_network(const PlanContext& context, DeviceId gpu, const TrainingSpec& spec, bool is_eager) {
+  const auto at = [&](double arithmetic) {
+    return work_at(Roofline(context, gpu, spec.precision, is_eager, arithmetic), spec);
+  };
+  return within_power(power_budget(context, gpu, is_eager), at, [](const StepWork& work) {
+    return PowerLoad{.arithmetic = (work.forward + work.backward).seconds()};
+  });
 }
 
 }  // namespace fabricast::models::training

@@ -44,8 +44,9 @@ struct LayerShare {
 class Roofline {
  public:
   /// `is_eager`: a framework that launches kernel after kernel and casts weights and activations by itself (PyTorch
-  /// with autocast); else fused kernels or a graph.
-  Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager);
+  /// with autocast); else fused kernels or a graph. `arithmetic`: the share of its full rate that power leaves
+  /// (power.hpp), in (0, 1].
+  Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager, double arithmetic = 1);
 
   [[nodiscard]] Duration forward(const NetworkLayer& layer, const LayerShare& share) const;
   [[nodiscard]] Duration backward(const NetworkLayer& layer, const LayerShare& share) const;

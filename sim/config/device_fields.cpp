@@ -85,7 +85,7 @@ const std::vector<DeviceField>& device_fields(const std::string& kind) {
           {"nvlink_latency", k_time, "of one link", "0.4 us", "NVLink"},
           {"copy_engines", k_number, "usable at once"},
           {"bar1", k_bytes, "aperture"},
-          {"tdp_watts", k_number, "power"},
+          {"tdp_watts", k_number, "watts, the power limit of the board"},
           {"host_copy_efficiency", k_number, "share of the host link a pinned copy reaches"}}},
         {"hca",
          {{"rate", k_rate, "data rate of one port", "100 Gb/s"},

@@ -158,6 +158,8 @@ SchemaPtr topology() {
                               {"devices", device_list(), "devices to add, or to change by name"},
                               {"nvlinks", nvlink_list(), "NVLinks to add"},
                               {"remove", list(text()), "names of devices to take out"},
+                              {"gpu_power_limit", number(1, 1e5),
+                               "watts that each GPU may draw (nvidia-smi -pl); default: its board's own limit"},
                               {"virtualization", virtualization_schema(),
                                "what the hosts wear, as one word or with all settings; default bare-metal"},
                               {"vms", vms_schema(), "virtual machines of each host, one by one"}},

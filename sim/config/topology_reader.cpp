@@ -80,6 +80,8 @@ class TopologyReader {
     if (const auto* remove = node.find("remove")) {
       for (const auto& name : remove->items) remove_device(group.host, name);
     }
+    if (const auto* limit = node.find("gpu_power_limit"))
+      group.host.gpu_power_limit = {as_quantity(*limit, Dimension::number), limit->location()};
     const auto* virtualization = node.find("virtualization");
     if (const auto* vms = node.find("vms"))
       group.host.virtualization =

@@ -17,6 +17,11 @@ constexpr const char* k_electricity = "kWh of electricity a year";
 constexpr double k_hours_per_year = 8766;        ///< 365.25 days
 constexpr double k_seconds_per_metre = 5.05e-9;  ///< as links are built (sim/topology/build_topology.cpp)
 
+/// What a host's power limit takes from a GPU's board power.
+double spared_watts(const Parts::Hosts& hosts, double board) {
+  return std::max(0.0, board - hosts.gpu_power_limit.value_or(board));
+}
+
 int sum_of(const std::map<std::string, int>& counts) {
   int total = 0;
   for (const auto& entry : counts) total += entry.second;
@@ -97,7 +102,9 @@ class Biller {
       if (price != nullptr) add_line(*price, "gpu " + entry.first, count);
       // Board power of the catalogue, unless a price or a host that includes the GPU states power of its own.
       const bool is_stated = (price != nullptr && price->watts > 0) || (is_included("gpu") && host->watts > 0);
-      if (!is_stated) bill_.watts += count * board_watts(entry.first);
+      const double board = board_watts(entry.first);
+      if (!is_stated) bill_.watts += count * board;
+      bill_.watts -= count * spared_watts(hosts, board);
     }
     if (is_included("hca")) return;
     for (const auto& entry : hosts.hcas) add("hca", entry.first, static_cast<double>(entry.second) * hosts.count);
@@ -197,6 +204,7 @@ Parts parts_of(const Topology& topology) {
       if (device.kind == DeviceKind::gpu) ++hosts.gpus[device.type];
       if (device.kind == DeviceKind::hca) ++hosts.hcas[device.type];
     }
+    if (const auto& limit = group.host.gpu_power_limit) hosts.gpu_power_limit = limit->watts;
     hosts.worn = worn_by(topology.virtualization(first));
     first += group.count;
     out.hosts.push_back(std::move(hosts));
@@ -230,8 +238,10 @@ Bill bill_of(const Parts& parts, const CostModel* model, const ParameterSet& par
   if (model != nullptr) return Biller(parts, *model, parameters).make();
   Bill bill;
   for (const auto& hosts : parts.hosts) {
-    for (const auto& entry : hosts.gpus)
-      bill.watts += parameters.value_or(entry.first, "tdp_watts", 0) * entry.second * hosts.count;
+    for (const auto& entry : hosts.gpus) {
+      const double board = parameters.value_or(entry.first, "tdp_watts", 0);
+      bill.watts += (board - spared_watts(hosts, board)) * entry.second * hosts.count;
+    }
   }
   return bill;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,7 +24,8 @@ struct Parts {
     int sockets = 0;                  ///< of one host
     std::map<std::string, int> gpus;  ///< of one host, by type
     std::map<std::string, int> hcas;
-    std::vector<std::string> worn;  ///< modes and hypervisor, for licences
+    std::optional<double> gpu_power_limit;  ///< watts of each GPU
+    std::vector<std::string> worn;          ///< modes and hypervisor, for licences
   };
   std::vector<Hosts> hosts;  ///< by host group
   std::map<std::string, int> switches;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "fabricast/virtualization.hpp"
 #include "topology/fabric.hpp"
@@ -55,6 +57,7 @@ class Builder {
       values_.error(group.location, fmt::format("a host group is called '{}'", group.name),
                     "use a name without dots, like node");
     }
+    check_power_limit(group.host);
     auto made = topology::build_shape(group.host, group.location, values_);
     const auto& vms = made.spec.virtualization->vms;
     const auto systems = num_systems(group);
@@ -73,6 +76,25 @@ class Builder {
     for (int i = 0; i < group.count; ++i) {
       const auto name = group.count == 1 ? group.name : fmt::format("{}{}", group.name, i);
       is_name_free = place_machine(group, name, shape, is_name_free);
+    }
+  }
+
+  /// A board takes limits from above what it draws idle up to its own.
+  void check_power_limit(const HostSpec& host) {
+    if (!host.gpu_power_limit) return;
+    const auto& [watts, location] = *host.gpu_power_limit;
+    std::set<std::string> types;
+    for (const auto& device : host.devices)
+      if (device.kind == DeviceKind::gpu) types.insert(device.type);
+    if (types.empty()) values_.error(location, "'gpu_power_limit' of hosts without GPUs", "leave it out");
+    for (const auto& type : types) {
+      const double most = values_.required(type, "tdp_watts", location);
+      const double idle = most * values_.value_or("gpu", "idle_power", 0);
+      if (watts > most || watts <= idle)
+        values_.error(location,
+                      fmt::format("'gpu_power_limit' is {:g} W, a {} draws {:g} W idle and takes at most {:g} W", watts,
+                                  type, idle, most),
+                      fmt::format("leave it out for {:g} W", most));
     }
   }
 

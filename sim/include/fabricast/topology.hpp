@@ -69,12 +69,18 @@ struct NvlinkSpec {
   SourceLocation location;
 };
 
+struct PowerLimit {
+  double watts = 0;
+  SourceLocation location;
+};
+
 struct HostSpec {
   std::string type;       ///< catalogue name of the host, empty when written inline
   std::string processor;  ///< catalogue name of the processor in every socket
   int num_sockets = 2;
   std::vector<DeviceSpec> devices;
   std::vector<NvlinkSpec> nvlinks;
+  std::optional<PowerLimit> gpu_power_limit;             ///< of each GPU; none: its board's own
   std::shared_ptr<const Virtualization> virtualization;  ///< never null in a topology; see virtualization.hpp
 };
 
