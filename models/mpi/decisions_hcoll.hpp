@@ -11,8 +11,8 @@
 namespace fabricast::models::mpi {
 
 constexpr const char* k_assumed_of_hcoll =
-    "hcoll's algorithms are not published: trees in hosts, between them doubling or a tree, taken to be; of what is no "
-    "all-reduce, broadcast or barrier those of Open MPI";
+    "hcoll's algorithms are not published; taken: trees inside hosts, doubling or a tree between them, and Open MPI's "
+    "for what is no all-reduce, broadcast or barrier";
 
 /// Collectives that go by levels here; others are left to Open MPI's rules.
 bool hcoll_takes(Benchmark benchmark);
