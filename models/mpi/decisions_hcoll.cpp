@@ -11,8 +11,8 @@ bool hcoll_takes(Benchmark benchmark) {
 }
 
 void choose_between_hosts_of_hcoll(Collective& between) {
-  between.algorithm = between.benchmark == Benchmark::osu_bcast ? CollectiveAlgorithm::binomial
-                                                                : CollectiveAlgorithm::recursive_doubling;
+  const bool is_rooted = between.benchmark == Benchmark::osu_bcast || between.benchmark == Benchmark::osu_reduce;
+  between.algorithm = is_rooted ? CollectiveAlgorithm::binomial : CollectiveAlgorithm::recursive_doubling;
 }
 
 Diagnostics faults_of_collectives(const Software& software, const Workload& workload,
