@@ -203,7 +203,7 @@ bool is_gated_by_mpi_version(const Use& use) {
 /// Releases of the library pick algorithms by rules of their own.
 bool has_rules_by_release(const Software& software) {
   const auto& mpi = software.mpi;
-  return software.mpi_collectives != "ucc" && (mpi.empty() || mpi.starts_with("open-mpi") || mpi == "mpich");
+  return software.mpi_collectives == "library" && (mpi.empty() || mpi.starts_with("open-mpi") || mpi == "mpich");
 }
 
 /// The same where MPI all-reduces host memory beside NCCL.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: Open MPI coll/base of 4.1 to 5.0: coll_base_allreduce.c, coll_base_reduce_scatter.c, coll_base_allgather.c,
-// coll_base_gather.c, coll_base_scatter.c; coll/cuda: coll_cuda_allreduce.c, coll_cuda_reduce.c; MPICH 3.x and 4.x:
+// Sources: Open MPI coll/base of 4.1 to 5.0: coll_base_allreduce.c, coll_base_reduce.c, coll_base_reduce_scatter.c,
+// coll_base_allgather.c, coll_base_gather.c, coll_base_scatter.c; coll/cuda: coll_cuda_allreduce.c, coll_cuda_reduce.c;
+// Cray's compilers: -fcray-mallopt, their default, M_MMAP_MAX 0 and M_TRIM_THRESHOLD 512 MiB; MPICH 3.x and 4.x:
 // src/mpi/coll (allreduce, reduce, reduce_scatter, allgather, gather, scatter); a reduce-scatter's copies:
 // calibration/data/h200-2gpu-mpi-device.
 #include "mpi/buffers.hpp"
@@ -110,6 +111,29 @@ void add_of_bruck(const Collective& one, Buffers& out) {
   }
 }
 
+/// A rank of a reduce's tree receives from its first child where it accumulates, the root in the caller's buffer, from
+/// the next ones in two buffers by turns: three new ones at most, each waited for as it comes [ompi_coll_base_reduce_
+/// generic]. The root of a linear reduce has one for all but the first [reduce_intra_basic_linear]. Of segments the
+/// accumulated vector is new as they pass; what they come in is small.
+double vectors_waited_for_in_reduce(const Collective& one) {
+  const bool is_linear = one.algorithm == CollectiveAlgorithm::linear;
+  std::vector<int> received(static_cast<std::size_t>(one.num_ranks), 0);
+  std::vector<int> waited(static_cast<std::size_t>(one.num_ranks), 0);
+  auto whole = one;
+  whole.segment = Bytes{};
+  const auto rounds = make_schedule(whole);
+  for (const auto& round : rounds) {
+    for (const auto& [from, to, bytes] : round.steps) {
+      const int earlier = received[static_cast<std::size_t>(to)]++;
+      const bool is_new = earlier == 0 ? to != one.root : earlier < (is_linear ? 2 : 3);
+      auto& own = waited[static_cast<std::size_t>(to)];
+      own = std::max(own, waited[static_cast<std::size_t>(from)]) + (is_new ? 1 : 0);
+    }
+  }
+  const int of_root = waited[static_cast<std::size_t>(one.root)];
+  return one.segment.value > 0 && one.size > one.segment ? std::min(of_root, 1) : of_root;
+}
+
 /// Who passes on 2^k blocks of a gather waits for the pages of 2^k, and before for those of its largest child's half as
 /// many: 2^(k+1) - 2 in all, which adds up to one block less than log2(n) a rank. (What a scatter's first child writes
 /// keeps all the others below it waiting: the mean rank for as long as the slowest.)
@@ -118,11 +142,23 @@ double written_by_mean_rank_of_gather(int num_ranks, int root) {
   return root == 0 ? of_trees / (num_ranks / 2.0) : (of_trees + 1) / num_ranks;
 }
 
+void add_reduce_of_open_mpi(const Collective& one, Buffers& out) {
+  using enum CollectiveAlgorithm;
+  const double size = static_cast<double>(one.size.value);
+  if (one.algorithm == rabenseifner) {
+    out.temporaries = {size, size};
+    out.copied = size;
+  } else if (one.algorithm != two_level) {
+    out.passed_on = {{size, vectors_waited_for_in_reduce(one)}};
+  }
+}
+
 }  // namespace
 
 Buffers buffers_of(Library library, const Collective& one, Statistic statistic) {
   using enum CollectiveAlgorithm;
   Buffers out{.own = own_bytes(one), .temporaries = {}, .written_share = 1, .passed_on = {}, .copied = 0};
+  out.is_on_heap = library == Library::cray_mpich;
   if (is_of_mpich(library) && one.benchmark == Benchmark::osu_gather && one.algorithm == binomial) {
     add_gather_of_mpich(one, statistic, out);
     return out;
@@ -142,6 +178,10 @@ Buffers buffers_of(Library library, const Collective& one, Statistic statistic) 
     return out;
   }
   if (library == Library::ucc) return out;  // its scratch comes from a pool and is received into
+  if (one.benchmark == Benchmark::osu_reduce) {
+    add_reduce_of_open_mpi(one, out);
+    return out;
+  }
   const double size = static_cast<double>(one.size.value);
   if (one.benchmark == Benchmark::osu_allgather && one.algorithm == bruck) {
     // Every rank r but the first turns its result round: n - r blocks out of the way, r to the front, n - r back.
@@ -193,6 +233,7 @@ DeviceCopies device_copies_of(const Collective& one, Statistic statistic) {
 }
 
 double fresh_bytes(const Buffers& buffers, double mapped) {
+  if (buffers.is_on_heap) return 0;
   double bytes = 0;
   for (const auto& one : buffers.passed_on) bytes += one.bytes >= mapped ? one.share * one.bytes : 0;
   if (!buffers.passed_on.empty()) return bytes;

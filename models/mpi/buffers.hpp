@@ -9,7 +9,8 @@
 
 namespace fabricast::models::mpi {
 
-/// A buffer of a rank that passes blocks on, and the share of all ranks that wait until it is written.
+/// A buffer of a rank that passes on what it receives, and the share of all ranks that wait until it is written, or how
+/// many such ones the last rank waits for in turn.
 struct PassedOn {
   double bytes = 0;
   double share = 0;
@@ -20,14 +21,15 @@ struct Buffers {
   std::vector<double> temporaries;  ///< bytes of each buffer allocated by the call and freed at its end
   double written_share = 1;         ///< of these, that is written before the rank returns
   std::vector<PassedOn> passed_on;  ///< where ranks have unlike ones: those waited for, instead of `temporaries`
+  bool is_on_heap = false;          ///< none of them has a mapping of its own, however large
   double copied = 0;   ///< bytes that the call copies to and from its temporaries, or out of place, beside its messages
   int data_types = 0;  ///< that the call makes of the blocks of its messages, and frees
   double data_type_runs = 0;  ///< runs of bytes of all of them, and blocks copied one by one
 };
 
-/// Of Open MPI's and of MPICH's algorithms; of Open MPI's trees and of two levels only the caller's buffers, of
-/// broadcasts and all-to-alls nothing, of gathers and scatters what is allocated. A rank's own part of what has blocks
-/// is not in `copied`. Of the slowest rank; in a gather the mean of all waits for less.
+/// Of Open MPI's and of MPICH's algorithms; of two levels only the caller's buffers, of Open MPI's reduces what is new,
+/// of broadcasts and all-to-alls nothing, of gathers and scatters what is allocated. A rank's own part of what has
+/// blocks is not in `copied`. Of the slowest rank; in a gather the mean of all waits for less.
 Buffers buffers_of(Library library, const Collective& collective, Statistic statistic);
 
 /// Copies between device and host memory that a call of a reduction of device buffers waits for [Open MPI 4.x and 5.0

@@ -13,6 +13,7 @@
 #include "mpi/buffers.hpp"
 #include "mpi/core_copies.hpp"
 #include "mpi/decisions.hpp"
+#include "mpi/decisions_hcoll.hpp"
 #include "mpi/decisions_ucc.hpp"
 #include "mpi/device_copies.hpp"
 #include "mpi/end_points.hpp"
@@ -133,6 +134,8 @@ class CollectivePlanner : public Planner {
                    workload_.algorithm == "auto" ? "the library's decision rules" : "forced"});
     if (library_ == Library::ucc)
       out.push_back({"mpi_collectives", "ucc", "ucc", "the decision rules are those of its transport over UCX"});
+    if (library_ == Library::hcoll)
+      out.push_back({"mpi_collectives", "hcoll", "hcoll", "ranks of a host first, one of each host between them"});
     return out;
   }
   [[nodiscard]] std::vector<std::string> assumptions() const override {
@@ -144,6 +147,7 @@ class CollectivePlanner : public Planner {
     if (workload_.statistic == Statistic::max)
       out.emplace_back("times are the slowest rank's; OSU prints the mean over ranks");
     if (is_staged_) out.emplace_back("reductions of device buffers run on the host, staged through pageable memory");
+    if (library_ == Library::hcoll) out.emplace_back(k_assumed_of_hcoll);
     if (library_ == Library::ucc) {
       out.emplace_back("UCC uses its transport over UCX: neither NCCL nor the GPUs' own of it");
       if (reduces_device_buffers()) out.emplace_back("a kernel of the GPU combines what a round brings");
@@ -352,7 +356,7 @@ class CollectivePlanner : public Planner {
 
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload) {
   const auto profile = make_profile(context, workload);
-  if (auto faults = faults_of_ucc(context.software, workload, profile.implementation); !faults.empty())
+  if (auto faults = faults_of_collectives(context.software, workload, profile.implementation); !faults.empty())
     return tl::unexpected(faults);
   auto ranks = make_ranks(context, workload, profile);
   if (!ranks) return tl::unexpected(ranks.error());
@@ -386,7 +390,7 @@ Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& cont
 Result<std::unique_ptr<Planner>> make_collective_planner(const PlanContext& context, const Workload& workload,
                                                          const std::vector<DeviceId>& gpus, int alike) {
   const auto profile = make_profile(context, workload);
-  if (auto faults = faults_of_ucc(context.software, workload, profile.implementation); !faults.empty())
+  if (auto faults = faults_of_collectives(context.software, workload, profile.implementation); !faults.empty())
     return tl::unexpected(faults);
   auto ranks = make_processes(context, workload, gpus, profile);
   if (!ranks) return tl::unexpected(ranks.error());

@@ -11,6 +11,7 @@
 #include "base/version.hpp"
 #include "mpi/decision_tables.hpp"
 #include "mpi/decisions_han.hpp"
+#include "mpi/decisions_hcoll.hpp"
 #include "mpi/decisions_mpich.hpp"
 #include "mpi/decisions_ucc.hpp"
 
@@ -263,11 +264,12 @@ void choose_flat(Library library, Collective& out) {
   settle(library, out);
 }
 
-/// Two levels, where some of several hosts have several ranks: MPICH's family has its own rules, Open MPI's HAN takes
-/// all that it knows.
+/// Two levels, where some of several hosts have several ranks: MPICH's family has its own rules, Open MPI's HAN and
+/// hcoll take all that they know.
 bool treats_hosts_apart(Library library, const Collective& one, int num_hosts) {
   if (num_hosts < 2 || num_hosts == one.num_ranks) return false;
   if (is_of_mpich(library)) return splits_hosts(library, one);
+  if (library == Library::hcoll) return hcoll_takes(one.benchmark);
   return library == Library::open_mpi_5_0 && han_takes(one.benchmark, one.hosts);
 }
 
@@ -286,9 +288,12 @@ std::vector<Collective> parts_of_two_levels(Library library, const Collective& w
   between.num_ranks = num_hosts;
   between.hosts.resize(static_cast<std::size_t>(num_hosts));
   std::iota(between.hosts.begin(), between.hosts.end(), 0);
-  choose_flat(library, between);
+  if (library == Library::hcoll)
+    choose_between_hosts_of_hcoll(between);
+  else
+    choose_flat(library, between);
   // MPICH's call themselves on the ranks of a host [MPIR_Allreduce_intra_smp, MPIR_Reduce_intra_smp,
-  // MPIR_Bcast_intra_smp of 3.2 on; ch4_coll_impl.h]; of Intel MPI nothing is published.
+  // MPIR_Bcast_intra_smp of 3.2 on; ch4_coll_impl.h]; of Intel MPI and hcoll nothing is published.
   const bool asks_again = is_of_mpich(library) && library != Library::intel_mpi;
   const auto inside = [&](Benchmark benchmark) {
     auto part = whole;
@@ -319,7 +324,9 @@ Library library_of(const std::string& name, const std::string& release) {
 }
 
 Library library_of(const std::string& name, const Software& software) {
-  return software.mpi_collectives == "ucc" ? Library::ucc : library_of(name, software.mpi_version);
+  if (software.mpi_collectives == "ucc") return Library::ucc;
+  if (software.mpi_collectives == "hcoll") return Library::hcoll;
+  return library_of(name, software.mpi_version);
 }
 
 Collective choose(Library library, Collective out, std::optional<CollectiveAlgorithm> forced) {

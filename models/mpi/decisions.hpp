@@ -18,13 +18,14 @@ enum class Library : std::uint8_t {
   mpich_4,  ///< from 3.4 on
   cray_mpich,
   intel_mpi,
-  ucc  ///< Open MPI that leaves collectives to UCC
+  ucc,   ///< Open MPI that leaves collectives to UCC
+  hcoll  ///< the same to hcoll
 };
 
 /// Of a name (open-mpi-ucx, cray-mpich ...) and a release, major.minor; no release: Open MPI 4.1, whose rules 5.0 keeps
 /// below HAN, or MPICH 4.
 Library library_of(const std::string& name, const std::string& release);
-/// The same where `software.mpi_collectives` may name UCC.
+/// The same where `software.mpi_collectives` may name UCC or hcoll.
 Library library_of(const std::string& name, const Software& software);
 
 /// `asked` (benchmark, ranks, size, root, hosts) with algorithm and segments filled in: what the library picks, or the

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/decisions_ucc.hpp"
 
-#include <fmt/format.h>
-
 namespace fabricast::models::mpi {
 
 namespace {
@@ -38,13 +36,6 @@ void choose_of_ucc(Collective& out) {
     default:
       out.algorithm = Algorithm::knomial;
   }
-}
-
-Diagnostics faults_of_ucc(const Software& software, const Workload& workload, const std::string& implementation) {
-  if (software.mpi_collectives != "ucc" || implementation.starts_with("open-mpi")) return {};
-  return {make_error_at(workload.location,
-                        fmt::format("UCC runs collectives of Open MPI, the library here is '{}'", implementation),
-                        "write `software: {mpi: open-mpi-ucx}`, or leave `mpi_collectives` out")};
 }
 
 }  // namespace fabricast::models::mpi

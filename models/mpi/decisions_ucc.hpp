@@ -4,15 +4,11 @@
 // and alltoall; tl_ucp.c, *_KN_RADIX.
 #pragma once
 
-#include "fabricast/diagnostic.hpp"
 #include "mpi/decisions.hpp"
 
 namespace fabricast::models::mpi {
 
 /// `out.algorithm`, by benchmark, ranks and size.
 void choose_of_ucc(Collective& out);
-
-/// Why UCC cannot run the workload's collectives of the library `implementation`; nothing where nobody asks for it.
-Diagnostics faults_of_ucc(const Software& software, const Workload& workload, const std::string& implementation);
 
 }  // namespace fabricast::models::mpi

@@ -9,6 +9,17 @@
 
 namespace fabricast::models::schedules {
 
+namespace {
+
+int most_received(const Round& round) {
+  std::map<int, int> received;
+  int most = 0;
+  for (const auto& step : round.steps) most = std::max(most, ++received[step.to]);
+  return most;
+}
+
+}  // namespace
+
 Rounds to_rounds(const std::vector<Level>& levels, const Tree& tree) {
   const auto parts = tree.segment > 0 ? std::max(1.0, std::ceil(tree.bytes / tree.segment)) : 1.0;
   const double bytes = tree.bytes / parts;
@@ -18,7 +29,7 @@ Rounds to_rounds(const std::vector<Level>& levels, const Tree& tree) {
       const int far = (child + tree.root) % tree.n;
       round.steps.push_back(tree.is_gather ? Step{far, near, bytes} : Step{near, far, bytes});
     }
-    round.reduced_bytes = tree.is_gather ? bytes : 0;
+    round.reduced_bytes = tree.is_gather ? bytes * most_received(round) : 0;
     round.is_posted = !tree.is_gather;
   };
   Rounds rounds;

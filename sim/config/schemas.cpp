@@ -256,9 +256,9 @@ SchemaPtr software() {
        {"mpi_version", text(),
         "of Open MPI or MPICH, major.minor[.patch]: whose rules pick algorithms (4.0, 4.1, 5.0; MPICH before and from "
         "3.4); GPUDirect RDMA needs Open MPI 1.7.4; default 4.1"},
-       {"mpi_collectives", choice({"library", "ucc"}),
-        "who runs collectives: the MPI library itself, or UCC over UCX, to which Open MPI leaves them with "
-        "coll_ucc_enable (HPC-X sets it); default library"},
+       {"mpi_collectives", choice({"library", "ucc", "hcoll"}),
+        "who runs collectives: the MPI library itself, or UCC or hcoll over UCX, to which Open MPI leaves them with "
+        "coll_ucc_enable or coll_hcoll_enable (HPC-X sets them); default library"},
        {"nccl", nccl_settings(), "NCCL version and switches"},
        {"transport", choice({"auto", "rdma", "tcp"}), "default auto"}});
 }

@@ -190,7 +190,7 @@ enum class NvlsSetting { automatic, on, off };
 struct Software {
   std::string mpi;          ///< profile: mvapich2-gdr, open-mpi-openib, open-mpi-ucx; empty = per benchmark
   std::string mpi_version;  ///< major.minor of Open MPI; empty = 4.1
-  std::string mpi_collectives = "library";  ///< who runs collectives: library, or ucc
+  std::string mpi_collectives = "library";  ///< who runs collectives: library, ucc or hcoll
   std::optional<Bytes> gpudirect_limit;     ///< largest message sent by GPUDirect RDMA
   std::optional<Bytes> eager_limit;
   std::optional<Bytes> device_eager_limit;  ///< default: eager_limit, else the profile's

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What UCC picks, at every size and number of ranks where it changes its mind.
+// What UCC picks, at every size and number of ranks where it changes its mind, and hcoll.
 #include "models/mpi/decisions.hpp"
 
 #include <doctest/doctest.h>
@@ -39,4 +39,28 @@ TEST_CASE("UCC changes where its selection strings say, and keeps hosts together
   CHECK(library_of("open-mpi-ucx", software) == Library::open_mpi_4_1);
   software.mpi_collectives = "ucc";
   CHECK(library_of("open-mpi-ucx", software) == Library::ucc);
+}
+
+TEST_CASE("hcoll goes by levels where hosts have several ranks, everything else is Open MPI's") {
+  for (const std::int64_t size : {4, 4096, 1 << 20}) {
+    for (const auto benchmark : {Benchmark::osu_allreduce, Benchmark::osu_bcast, Benchmark::osu_barrier}) {
+      const auto apart = pick(Library::hcoll, benchmark, 32, size, 8);
+      CHECK(apart.algorithm == Algorithm::two_level);
+      REQUIRE(apart.parts.size() == 3);
+      CHECK(apart.parts[0].num_ranks == 8);
+      CHECK(apart.parts[1].num_ranks == 4);
+      CHECK(apart.parts[1].algorithm ==
+            (benchmark == Benchmark::osu_bcast ? Algorithm::binomial : Algorithm::recursive_doubling));
+      for (const int of_host : {1, 32})
+        CHECK(pick(Library::hcoll, benchmark, 32, size, of_host).algorithm ==
+              pick(Library::open_mpi_4_1, benchmark, 32, size, of_host).algorithm);
+    }
+    for (const auto benchmark : {Benchmark::osu_alltoall, Benchmark::osu_allgather, Benchmark::osu_reduce_scatter,
+                                 Benchmark::osu_reduce, Benchmark::osu_gather})
+      CHECK(pick(Library::hcoll, benchmark, 32, size, 4).algorithm ==
+            pick(Library::open_mpi_4_1, benchmark, 32, size, 4).algorithm);
+  }
+  Software software;
+  software.mpi_collectives = "hcoll";
+  CHECK(library_of("open-mpi-ucx", software) == Library::hcoll);
 }

@@ -152,3 +152,21 @@ TEST_CASE("sums beyond the cache take what one core reads and writes, those in i
     before = time;
   }
 }
+
+TEST_CASE("a rank sums every message that a round of a tree brings") {
+  const auto sums_us = [](const std::string& algorithm, int hosts) {
+    auto scenario = scenario_of("benchmark: osu_reduce, statistic: max, algorithm: " + algorithm, hosts, "1 MiB");
+    const double shipped = row_of(scenario).time.us();
+    for (const std::string rate : {"mpi.reduction_bandwidth.core_cache", "mpi.reduction_bandwidth.last_level"})
+      set(scenario, rate, 1e18);
+    return shipped - row_of(scenario).time.us();
+  };
+  const double one = sums_us("binomial", 2);
+  CHECK(one > 0);
+  for (int depth = 1; depth < 4; ++depth) {
+    CHECK(sums_us("binary", (2 << depth) - 1) == test::approx(2 * depth * one).epsilon(0.05));
+    CHECK(sums_us("binomial", 1 << depth) == test::approx(depth * one).epsilon(0.05));
+    CHECK(sums_us("chain", 1 + depth) == test::approx(depth * one).epsilon(0.05));
+    CHECK(sums_us("linear", 1 + depth) == test::approx(depth * one).epsilon(0.05));
+  }
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives that Open MPI leaves to UCC (`software.mpi_collectives: ucc`).
+// Collectives that Open MPI leaves to UCC or hcoll (`software.mpi_collectives`).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,11 +67,37 @@ TEST_CASE("every collective runs by UCC, on both kinds of buffers, and longer me
   }
 }
 
-TEST_CASE("UCC is Open MPI's: other libraries refuse it, in words") {
-  const auto loaded =
-      collective("mpich, mpi_collectives: ucc", "benchmark: osu_bcast, ranks: 8, buffers: [host, host]");
-  const auto made = simulate(loaded.topology, loaded.scenario, loaded.parameters, {});
-  REQUIRE_FALSE(made);
-  CHECK(test::shown(made.error()).find("UCC runs collectives of Open MPI, the library here is 'mpich'") !=
-        std::string::npos);
+TEST_CASE("UCC and hcoll are Open MPI's: other libraries refuse them, in words") {
+  for (const auto& [key, name] : {std::pair{"ucc", "UCC"}, std::pair{"hcoll", "hcoll"}}) {
+    const auto loaded = collective(fmt::format("mpich, mpi_collectives: {}", key),
+                                   "benchmark: osu_bcast, ranks: 8, buffers: [host, host]");
+    const auto made = simulate(loaded.topology, loaded.scenario, loaded.parameters, {});
+    REQUIRE_FALSE(made);
+    const std::string said = test::shown(made.error());
+    CHECK(said.find(std::string(name) + " runs collectives of Open MPI, the library here is 'mpich'") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE(
+    "by hcoll one rank of each host exchanges what all ranks exchange by doubling, and longer messages take longer") {
+  const auto time_us = [](const char* who, int ranks_per_host, const char* size, const char* algorithm = "auto") {
+    const auto workload = fmt::format(
+        "benchmark: osu_allreduce, ranks: {}, ranks_per_host: {}, buffers: [host, host], sizes: [{}], algorithm: {}",
+        4 * ranks_per_host, ranks_per_host, size, algorithm);
+    return test::run(collective(fmt::format("open-mpi-ucx, mpi_collectives: {}", who), workload))
+        .workloads[0]
+        .rows[0]
+        .time.us();
+  };
+  // Among all ranks two of five rounds go between hosts, where each of a host's eight ranks sends the whole vector.
+  CHECK(time_us("hcoll", 8, "64 KiB") < time_us("library", 8, "64 KiB", "recursive_doubling"));
+  CHECK(time_us("hcoll", 1, "64 KiB") == time_us("library", 1, "64 KiB"));
+  double before = 0;
+  for (const auto* size : {"8 B", "1 KiB", "16 KiB", "128 KiB", "1 MiB", "16 MiB"}) {
+    CAPTURE(size);
+    const double now = time_us("hcoll", 8, size);
+    CHECK(now > before);
+    before = now;
+  }
 }
