@@ -44,6 +44,10 @@ const std::array k_adapters{
     AdapterEntry{"connectx-7", true, 200, "connectx-7-ndr200", {5, 16}},
     AdapterEntry{"connectx-7", false, 400, "connectx-7-400g", {5, 16}},
     AdapterEntry{"connectx-7", false, 200, "connectx-7-200g", {5, 16}},
+    AdapterEntry{"bluefield-3", true, 400, "bluefield-3-ndr", {5, 16}},
+    AdapterEntry{"bluefield-3", true, 200, "connectx-7-ndr200", {5, 16}},
+    AdapterEntry{"bluefield-3", false, 400, "bluefield-3-400g", {5, 16}},
+    AdapterEntry{"bluefield-3", false, 200, "connectx-7-200g", {5, 16}},
     AdapterEntry{"connectx-8", true, 800, "connectx-8-xdr", {6, 16}},
     AdapterEntry{"connectx-8", true, 400, "connectx-7-ndr", {5, 16}},
     AdapterEntry{"connectx-8", false, 800, "connectx-8-2x400g", {6, 16}},
@@ -140,7 +144,7 @@ PcieRate card_of(std::string_view name) {
 
 /// The adapter of a family that its rate and protocol are nearest to.
 Identity adapter_of_family(const devices::AdapterNumbers& known, const PciDevice& device, double rate) {
-  const std::string_view family = std::string_view(known.family) == "bluefield-3" ? "connectx-7" : known.family;
+  const std::string_view family = known.family;
   const bool is_bond = std::ranges::any_of(device.ports, [](const auto& port) { return has(port.name, "bond"); });
   if (is_bond && family == "connectx-7") return {"connectx-7-bond-2x200", "", {5, 16}};
   const bool is_infiniband = device.is_infiniband.value_or(true);
@@ -152,6 +156,8 @@ Identity adapter_of_family(const devices::AdapterNumbers& known, const PciDevice
   if (rate == 0)
     assumed += fmt::format("{}the source names no rate: the fastest of the family", assumed.empty() ? "" : "; ");
   const auto* best = by_rate(candidates, rate > 0 ? rate : 1e6);
+  if (family == "bluefield-3" && !std::string_view(best->name).starts_with(family))
+    assumed += "BlueField-3 as ConnectX-7";
   if (rate > 0 && std::abs(best->gbit_per_s / rate - 1) > 0.1)
     assumed +=
         fmt::format("{}{:g} Gb/s as an adapter of {:g} Gb/s", assumed.empty() ? "" : "; ", rate, best->gbit_per_s);
