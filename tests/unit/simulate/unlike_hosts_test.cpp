@@ -11,6 +11,7 @@
 #include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/refusals.hpp"
 
 using namespace fabricast;
 
@@ -318,4 +319,41 @@ TEST_CASE("a host of one GPU listed first does not hide what a setting changes i
       if (is_idle) CHECK(one.rows[0].time == other.rows[0].time);
     }
   }
+}
+
+TEST_CASE("why GPUDirect RDMA is not used, and adapters that stay idle, are said of any host, whichever comes first") {
+  for (const auto& types : {std::vector<std::string>{"hgx-h100-8", "server-2s-rome-1a100"},
+                            std::vector<std::string>{"server-2s-rome-1a100", "hgx-h100-8"}}) {
+    const auto result = on_types(types, "q3400", "benchmark: all_reduce_perf, sizes: [1 GiB]", "");
+    CAPTURE(types[0]);
+    const auto used = [&](const std::string& name) {
+      return *std::ranges::find(result.settings, name, &GivenUsed::setting);
+    };
+    CHECK(used("GPUDirect RDMA between hosts").reason.find("are NODE apart") != std::string::npos);
+    CHECK(used("PXN").used.starts_with("rings"));
+    CHECK(
+        std::ranges::any_of(result.assumptions, [](const auto& line) { return line.starts_with("1 of the 8 HCAs"); }));
+  }
+}
+
+TEST_CASE("adapters of unlike network plugins in one communicator are refused, over TCP they are not") {
+  const auto refusal = [](const std::vector<std::string>& types, const std::string& fabric,
+                          const std::string& software) {
+    return test::refusal_of(
+        fmt::format("schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  "
+                    "hosts: [{{name: "
+                    "a, type: {}}}, {{name: b, type: {}}}]\n  fabric: {{single_switch: {{switch: {}}}}}\nsoftware: "
+                    "{{{}}}\nworkload: "
+                    "{{benchmark: all_reduce_perf, sizes: [1 MiB]}}\n",
+                    types[0], types[1], fabric, software));
+  };
+  CHECK(
+      refusal({"aws-p5", "aws-p4d"}, "aws-srd-400g", "").find("'efa-100g-gdr' and 'efa-4x100g' in one communicator") !=
+      std::string::npos);
+  CHECK(refusal({"aws-p3dn", "aws-p4d"}, "aws-srd", "").find("in one communicator") != std::string::npos);
+  CHECK(refusal({"google-a3-mega", "google-n1-v100"}, "google-vpc", "").find("in one communicator") !=
+        std::string::npos);
+  CHECK(refusal({"aws-p3dn", "aws-p4d"}, "aws-srd", "transport: tcp").empty());
+  CHECK(refusal({"aws-p5", "aws-p5en"}, "aws-srd-400g", "").empty());
+  CHECK(refusal({"hgx-h100-8", "dgx-a100"}, "qm9700", "").empty());
 }
