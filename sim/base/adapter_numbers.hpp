@@ -14,6 +14,9 @@ struct AdapterNumbers {
   const char* driver;   ///< how its driver names it
   const char* assumed;  ///< on the way from these numbers to the family; empty = nothing
 };
+/// PCI vendor of adapters that InfiniBand listings number by their PCI device.
+inline constexpr int k_mellanox = 0x15b3;
+
 /// [pci.ids]; the first numbers of a family are those that its types have.
 inline constexpr std::array k_adapter_numbers{
     AdapterNumbers{0x15b3, 0x1003, "connectx-3", "mlx4_", ""},

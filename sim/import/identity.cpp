@@ -164,6 +164,16 @@ Identity adapter_of_family(const devices::AdapterNumbers& known, const PciDevice
   return {best->name, assumed, best->card};
 }
 
+Identity adapter_of_rate(double gbit_per_s, bool is_infiniband) {
+  std::vector<AdapterEntry> candidates;
+  for (const auto& one : k_adapters) {
+    if (one.is_infiniband == is_infiniband) candidates.push_back(one);
+  }
+  const auto* best = by_rate(candidates, gbit_per_s);
+  return {best->name, fmt::format("no source names the adapter: {} has {:g} Gb/s", best->name, best->gbit_per_s),
+          best->card};
+}
+
 }  // namespace
 
 Identity gpu_identity(const PciDevice& device) {
@@ -279,14 +289,18 @@ Identity usual_processor(int pcie_generation, std::string_view vendor) {
   return {name, fmt::format("no source names the processor: {}, as hosts with PCIe {} had", name, pcie_generation), {}};
 }
 
-Identity adapter_of_rate(double gbit_per_s, bool is_infiniband) {
-  std::vector<AdapterEntry> candidates;
-  for (const auto& one : k_adapters) {
-    if (one.is_infiniband == is_infiniband) candidates.push_back(one);
-  }
-  const auto* best = by_rate(candidates, gbit_per_s);
-  return {best->name, fmt::format("no source names the adapter: {} has {:g} Gb/s", best->name, best->gbit_per_s),
-          best->card};
+Identity adapter_of_listing(int devid, double gbit_per_s, bool is_infiniband) {
+  const auto by_its_rate = adapter_of_rate(gbit_per_s, is_infiniband);
+  if (devices::adapter_of(devices::k_mellanox, devid) == nullptr) return by_its_rate;
+  PciDevice device;
+  device.vendor = devices::k_mellanox;
+  device.device = devid;
+  device.is_infiniband = is_infiniband;
+  device.ports.push_back({"", 0, gbit_per_s});
+  auto found = hca_identity(device);
+  const auto one = std::ranges::find(k_adapters, found.name, [](const AdapterEntry& entry) { return entry.name; });
+  const bool is_too_slow = one != k_adapters.end() && one->gbit_per_s < 0.9 * gbit_per_s;
+  return is_too_slow ? by_its_rate : found;
 }
 
 std::vector<std::pair<std::string, PcieRate>> all_identities() {
