@@ -7,8 +7,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
-#include "base/adapter_numbers.hpp"
 #include "base/text.hpp"
 #include "import/identity.hpp"
 #include "import/merge.hpp"
@@ -172,7 +172,10 @@ class TopologyWriter {
         if (hosts_[i].hcas.size() == adapters.size()) return i;
       }
     }
-    const auto [it, is_new] = bare_.try_emplace(adapters, hosts_.size());
+    std::vector<std::pair<std::string, double>> key;
+    for (const auto& one : adapters)
+      key.emplace_back(adapter_of_listing(one.devid, one.gbit_per_s, true).name, one.gbit_per_s);
+    const auto [it, is_new] = bare_.try_emplace(std::move(key), hosts_.size());
     if (is_new) hosts_.push_back(write_bare_host(adapters, true, inventory_, options_));
     return it->second;
   }
@@ -218,8 +221,7 @@ class TopologyWriter {
     std::vector<ListedAdapter> adapters;
     for (const int node : host.nodes) {
       const auto& seen = fabric.nodes[static_cast<std::size_t>(node)];
-      const bool is_known = devices::adapter_of(devices::k_mellanox, seen.vendor_device) != nullptr;
-      auto& adapter = adapters.emplace_back(ListedAdapter{0, is_known ? seen.vendor_device : 0});
+      auto& adapter = adapters.emplace_back(ListedAdapter{0, seen.vendor_device});
       for (const auto& [number, port] : seen.ports) adapter.gbit_per_s = std::max(adapter.gbit_per_s, port.gbit_per_s);
     }
     const auto shape = shape_of(adapters);
@@ -359,7 +361,8 @@ class TopologyWriter {
   Inventory& inventory_;
   const ImportOptions& options_;
   std::vector<WrittenHost> hosts_;  ///< those that sources show, then bare ones
-  std::map<std::vector<ListedAdapter>, std::size_t> bare_;
+  /// By types and Gb/s of their adapters.
+  std::map<std::vector<std::pair<std::string, double>>, std::size_t> bare_;
   std::set<std::size_t> anchored_, warned_;
   std::set<std::string> assumed_;
   std::string virtualization_, groups_, fabric_;
