@@ -62,39 +62,41 @@ Use use_of(const PlanContext& context, const Workload& workload, const Planner& 
   return use;
 }
 
-/// True when no two GPUs of the first host would exchange otherwise with the switches of `other`.
+/// True when no two GPUs of a host would exchange otherwise with the switches of `other`.
 bool same_routes_in_host(const PlanContext& context, const Software& other) {
   const PlanContext changed{context.topology, other, context.parameters, context.resources};
-  const auto gpus = nccl::first_host_with_gpus(context.topology).gpus;
-  const int count = static_cast<int>(gpus.size());
-  for (const auto from : gpus)
-    for (const auto to : gpus)
-      if (from != to && nccl::kind_in_host(context, from, to, count) != nccl::kind_in_host(changed, from, to, count))
-        return false;
+  for (const auto& host : nccl::kinds_of_hosts(context.topology)) {
+    const int count = static_cast<int>(host.gpus.size());
+    for (const auto from : host.gpus)
+      for (const auto to : host.gpus)
+        if (from != to && nccl::kind_in_host(context, from, to, count) != nccl::kind_in_host(changed, from, to, count))
+          return false;
+  }
   return true;
 }
 
-/// True when MPI would copy between some two GPUs of the first host by peer access where it is on (mpi/inside_host).
+/// True when MPI would copy between some two GPUs of a host by peer access where it is on (mpi/inside_host).
 bool has_peers_for_mpi(const PlanContext& context) {
-  const auto gpus = nccl::first_host_with_gpus(context.topology).gpus;
-  for (const auto from : gpus) {
-    for (const auto to : gpus) {
-      const auto path = from != to ? context.topology.path_in_host(from, to) : std::nullopt;
-      if (!path || !is_peer_path(context, from, to, *path)) continue;
-      if (peer_gate_of(context, from, path->uses_nvlink).is_open) return true;
+  for (const auto& host : nccl::kinds_of_hosts(context.topology)) {
+    for (const auto from : host.gpus) {
+      for (const auto to : host.gpus) {
+        const auto path = from != to ? context.topology.path_in_host(from, to) : std::nullopt;
+        if (!path || !is_peer_path(context, from, to, *path)) continue;
+        if (peer_gate_of(context, from, path->uses_nvlink).is_open) return true;
+      }
     }
   }
   return false;
 }
 
-/// True when GPUDirect RDMA is used between the same GPUs and HCAs of the first host at every level.
+/// True when GPUDirect RDMA is used between the same GPUs and HCAs of a host at every level.
 bool same_at_every_level(const PlanContext& context) {
-  const auto host = nccl::first_host_with_gpus(context.topology);
-  for (const auto gpu : host.gpus)
-    for (const auto hca : context.topology.devices(DeviceKind::hca, host.host))
-      if (gpudirect_rdma(context, gpu, hca, Distance::pix).is_allowed !=
-          gpudirect_rdma(context, gpu, hca, Distance::sys).is_allowed)
-        return false;
+  for (const auto& host : nccl::kinds_of_hosts(context.topology))
+    for (const auto gpu : host.gpus)
+      for (const auto hca : context.topology.devices(DeviceKind::hca, host.host))
+        if (gpudirect_rdma(context, gpu, hca, Distance::pix).is_allowed !=
+            gpudirect_rdma(context, gpu, hca, Distance::sys).is_allowed)
+          return false;
   return true;
 }
 
@@ -130,15 +132,16 @@ std::string why_sockets_unread(const Use& use, std::string_view key) {
 /// NCCL sends and receives instead of going round its channels.
 bool is_pairs(const Use& use) { return nccl::is_peer_to_peer(nccl::collective_of(use.workload.benchmark)); }
 
-/// The same of `cross_nic`: what rings of the first host's GPUs would do.
+/// The same of `cross_nic`: what rings of a host's GPUs would do.
 std::string why_crossing_unread(const Use& use) {
   if (is_pairs(use)) return of_benchmark(use);
   auto free = use.context.software;
   free.nccl_cross_nic = std::nullopt;
   const PlanContext by_default{use.context.topology, free, use.context.parameters, use.context.resources};
-  const auto gpus = nccl::first_host_with_gpus(use.context.topology).gpus;
-  const auto do_cross = [&](const PlanContext& context) { return nccl::search_with_network(context, gpus).do_cross; };
-  return do_cross(by_default) || do_cross(use.context) ? "" : ": no channel would leave by another HCA";
+  for (const auto& host : nccl::kinds_of_hosts(use.context.topology))
+    for (const auto* context : {&by_default, &use.context})
+      if (nccl::search_with_network(*context, host.gpus).do_cross) return {};
+  return ": no channel would leave by another HCA";
 }
 
 /// What follows "changes no time" where NCCL does not read one of its keys; empty where it does.
@@ -187,10 +190,10 @@ std::string why_nccl_unread(const Use& use, std::string_view key) {
     return nccl::why_queue_pairs_unread(use.context, key);
   if (key == "cross_nic") return why_crossing_unread(use);
   if (key == "p2p_pxn_level" && !is_pairs(use) && use.workload.benchmark != Benchmark::training) return of;
-  const auto gpus = nccl::first_host_with_gpus(use.context.topology).gpus;
-  if (!nccl::HostNics(use.context, gpus).has_relays())
-    return ": no HCA below the PCIe switches of a GPU that others reach over NVLink";
-  return {};
+  const bool has_relays = std::ranges::any_of(
+      nccl::kinds_of_hosts(use.context.topology),
+      [&](const nccl::HostGroup& host) { return nccl::HostNics(use.context, host.gpus).has_relays(); });
+  return has_relays ? "" : ": no HCA below the PCIe switches of a GPU that others reach over NVLink";
 }
 
 bool is_gated_by_mpi_version(const Use& use) {

@@ -3,9 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
-#include <set>
 
+#include "base/version.hpp"
 #include "readers/readers.hpp"
 
 namespace fabricast::fit {
@@ -14,7 +15,52 @@ namespace {
 
 using readers::contains;
 
-bool is_on(const std::string& value) { return !value.empty() && value != "0"; }
+/// Takes keys from the variables of a log's environment and notes those whose values are understood.
+class NcclEnvironment {
+ public:
+  /// [value in lower case] what a key says instead; nothing: it is NCCL's default.
+  using Meanings = std::map<std::string, std::string>;
+
+  NcclEnvironment(const MeasuredLog& log, SuggestedLog& out) : log_(log), out_(out) {}
+
+  void take(const char* variable, Keys& keys, const char* key, const Meanings& meanings) {
+    const auto meaning = meanings.find(lower(value_of(variable)));
+    if (meaning == meanings.end()) return;
+    out_.read.insert(variable);
+    if (!meaning->second.empty()) set_key(keys, key, meaning->second);
+  }
+  void take_flag(const char* variable, Keys& keys, const char* key, const char* when_set) {
+    const auto value = value_of(variable);
+    if (value.empty()) return;
+    out_.read.insert(variable);
+    if (value != "0") set_key(keys, key, when_set);
+  }
+  void take_count(const char* variable, Keys& keys, const char* key, int least, int most) {
+    const auto count = readers::parse_count(value_of(variable));
+    if (!count || *count < least || *count > most) return;
+    out_.read.insert(variable);
+    set_key(keys, key, std::to_string(*count));
+  }
+  /// One number of channels, for which NCCL's least and most must be the same.
+  void take_channels(const char* unit) {
+    const auto least = fmt::format("NCCL_MIN_{}", unit);
+    const auto most = fmt::format("NCCL_MAX_{}", unit);
+    const auto value = value_of(most.c_str());
+    if (value.empty() || (value != value_of(least.c_str()) && value != "1") || !readers::parse_count(value)) return;
+    out_.read.insert({least, most});
+    set_key(out_.workload, "channels", value);
+  }
+
+ private:
+  /// Empty where the log does not name it or its release does not read it.
+  [[nodiscard]] std::string value_of(const char* variable) const {
+    const auto* known = nccl_variable(variable);
+    return known != nullptr && is_too_new(*known, out_) ? std::string() : setting(log_, variable);
+  }
+
+  const MeasuredLog& log_;
+  SuggestedLog& out_;
+};
 
 }  // namespace
 
@@ -47,50 +93,53 @@ std::string stated_nccl_version(const MeasuredLog& log) {
   return version.empty() ? version_after(provenance(log, "software"), "NCCL") : version;
 }
 
+bool is_too_new(const NcclVariable& variable, const SuggestedLog& log) {
+  const auto version = std::ranges::find(log.nccl, "version", &Keys::value_type::first);
+  if (version == log.nccl.end()) return false;
+  return is_older(version->second.substr(1, version->second.size() - 2), 2, variable.since);
+}
+
 void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out) {
-  static const std::set<std::string> algorithms{"ring", "tree", "nvls", "nvlstree", "collnetdirect", "pat"};
-  static const std::set<std::string> protocols{"ll", "ll128", "simple"};
-  auto algorithm = lower(setting(log, "NCCL_ALGO"));
-  if (setting(log, "NCCL_TREE_THRESHOLD") == "0") algorithm = "ring";
-  if (algorithms.contains(algorithm))
-    set_key(out.workload, "algorithm",
-            algorithm == "nvlstree" ? "nvls_tree" : (algorithm == "collnetdirect" ? "collnet_direct" : algorithm));
-  const auto protocol = lower(setting(log, "NCCL_PROTO"));
-  if (protocols.contains(protocol)) set_key(out.workload, "protocol", protocol);
-  for (const auto* unit : {"NCHANNELS", "CTAS"}) {
-    const auto least = setting(log, fmt::format("NCCL_MIN_{}", unit).c_str());
-    const auto most = setting(log, fmt::format("NCCL_MAX_{}", unit).c_str());
-    if (!most.empty() && (most == least || most == "1") && readers::parse_count(most))
-      set_key(out.workload, "channels", most);
-  }
-  if (is_on(setting(log, "NCCL_P2P_DISABLE")) || setting(log, "NCCL_P2P_LEVEL") == "LOC")
-    set_key(out.nccl, "p2p", "off");
-  if (is_on(setting(log, "NCCL_SHM_DISABLE"))) set_key(out.nccl, "shm", "off");
-  if (is_on(setting(log, "NCCL_PXN_DISABLE"))) set_key(out.nccl, "pxn", "off");
-  for (const auto* cross : {"0", "1"})
-    if (setting(log, "NCCL_CROSS_NIC") == cross) set_key(out.nccl, "cross_nic", cross);
-  if (is_on(setting(log, "NCCL_COLLNET_ENABLE"))) set_key(out.nccl, "collnet", "on");
-  struct Count {
-    const char* variable;
-    const char* key;
-    int least, most;
-  };
-  for (const auto& one : {Count{"NCCL_SOCKET_NTHREADS", "socket_nthreads", 0, 16},
-                          Count{"NCCL_NSOCKS_PERTHREAD", "nsocks_perthread", 1, 64},
-                          Count{"NCCL_IB_QPS_PER_CONNECTION", "ib_qps_per_connection", 1, 128}}) {
-    const auto count = readers::parse_count(setting(log, one.variable));
-    if (count && *count >= one.least && *count <= one.most) set_key(out.nccl, one.key, std::to_string(*count));
-  }
-  if (setting(log, "NCCL_NVLS_ENABLE") == "0") set_key(out.nccl, "nvls", "off");
-  if (is_on(setting(log, "NCCL_IB_DISABLE")) || lower(setting(log, "NCCL_NET")) == "socket")
-    set_key(out.software, "transport", "tcp");
+  NcclEnvironment environment(log, out);
+  using Meanings = NcclEnvironment::Meanings;
+  environment.take("NCCL_ALGO", out.workload, "algorithm",
+                   Meanings{{"ring", "ring"},
+                            {"tree", "tree"},
+                            {"nvls", "nvls"},
+                            {"nvlstree", "nvls_tree"},
+                            {"collnetdirect", "collnet_direct"},
+                            {"pat", "pat"}});
+  environment.take("NCCL_TREE_THRESHOLD", out.workload, "algorithm", Meanings{{"0", "ring"}});
+  environment.take("NCCL_PROTO", out.workload, "protocol",
+                   Meanings{{"ll", "ll"}, {"ll128", "ll128"}, {"simple", "simple"}});
+  environment.take_channels("NCHANNELS");
+  environment.take_channels("CTAS");
+  environment.take_flag("NCCL_P2P_DISABLE", out.nccl, "p2p", "off");
+  environment.take("NCCL_P2P_LEVEL", out.nccl, "p2p", Meanings{{"0", "off"}, {"loc", "off"}});
+  environment.take_flag("NCCL_SHM_DISABLE", out.nccl, "shm", "off");
+  environment.take_flag("NCCL_PXN_DISABLE", out.nccl, "pxn", "off");
+  environment.take_flag("NCCL_COLLNET_ENABLE", out.nccl, "collnet", "on");
+  environment.take("NCCL_NVLS_ENABLE", out.nccl, "nvls", Meanings{{"0", "off"}, {"1", ""}, {"2", ""}});
+  environment.take("NCCL_IB_SPLIT_DATA_ON_QPS", out.nccl, "ib_split_data_on_qps", Meanings{{"0", "off"}, {"1", "on"}});
+  environment.take_count("NCCL_CROSS_NIC", out.nccl, "cross_nic", 0, 2);
+  environment.take_count("NCCL_P2P_PXN_LEVEL", out.nccl, "p2p_pxn_level", 0, 2);
+  environment.take_count("NCCL_SOCKET_NTHREADS", out.nccl, "socket_nthreads", 0, 16);
+  environment.take_count("NCCL_NSOCKS_PERTHREAD", out.nccl, "nsocks_perthread", 1, 64);
+  environment.take_count("NCCL_IB_QPS_PER_CONNECTION", out.nccl, "ib_qps_per_connection", 1, 128);
+  environment.take_flag("NCCL_IB_DISABLE", out.software, "transport", "tcp");
+  environment.take("NCCL_NET", out.software, "transport", Meanings{{"socket", "tcp"}, {"ib", ""}});
   // By name, or by the number that older releases took.
-  static const std::map<std::string, std::string> levels{{"1", "pix"},   {"pix", "pix"}, {"2", "pxb"},
-                                                         {"pxb", "pxb"}, {"3", "phb"},   {"phb", "phb"},
-                                                         {"4", "sys"},   {"5", "sys"},   {"sys", "sys"}};
-  const auto level = lower(setting(log, "NCCL_NET_GDR_LEVEL"));
-  if (level == "0" || level == "loc") set_key(out.software, "gpudirect_rdma", "off");
-  if (const auto known = levels.find(level); known != levels.end()) set_key(out.nccl, "gdr_level", known->second);
+  environment.take("NCCL_NET_GDR_LEVEL", out.software, "gpudirect_rdma", Meanings{{"0", "off"}, {"loc", "off"}});
+  environment.take("NCCL_NET_GDR_LEVEL", out.nccl, "gdr_level",
+                   Meanings{{"1", "pix"},
+                            {"pix", "pix"},
+                            {"2", "pxb"},
+                            {"pxb", "pxb"},
+                            {"3", "phb"},
+                            {"phb", "phb"},
+                            {"4", "sys"},
+                            {"5", "sys"},
+                            {"sys", "sys"}});
 }
 
 std::string buffers_text(BufferPlace send, BufferPlace receive) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "fabricast/nccl_variables.hpp"
 #include "fit/suggest_log.hpp"
 
 namespace fabricast::fit {
@@ -23,7 +24,9 @@ std::string version_after(std::string_view text, std::string_view name);
 std::string buffers_text(BufferPlace send, BufferPlace receive);
 /// The release that the log or its collector names.
 std::string stated_nccl_version(const MeasuredLog& log);
-/// Forced settings that the environment names.
+/// Whether the release of NCCL that the log names does not read a variable yet.
+bool is_too_new(const NcclVariable& variable, const SuggestedLog& log);
+/// Forced settings that the environment names, of the release that `out` has.
 void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out);
 void add_osu_settings(const MeasuredLog& log, SuggestedLog& out);
 void add_perftest_settings(const MeasuredLog& log, SuggestedLog& out);

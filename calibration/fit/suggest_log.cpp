@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <map>
 #include <set>
 
+#include "fabricast/nccl_variables.hpp"
 #include "fit/stated_settings.hpp"
 #include "readers/readers.hpp"
 
@@ -72,28 +72,22 @@ void add_nccl_name(const MeasuredLog& log, SuggestedLog& out) {
   if (!found.empty()) out.comments.push_back("from the file's name, check: " + found);
 }
 
-/// Settings of the log that no key stands for, or a parameter does.
+/// Settings of the log that became no key, unless they change no time.
 void add_unread_settings(const MeasuredLog& log, SuggestedLog& out) {
-  // Those that add_nccl_environment reads, and those that change no time.
-  static const std::set<std::string> known{
-      "NCCL_ALGO",          "NCCL_COLLNET_ENABLE",  "NCCL_CROSS_NIC",        "NCCL_DEBUG",
-      "NCCL_DEBUG_FILE",    "NCCL_DEBUG_SUBSYS",    "NCCL_IB_DISABLE",       "NCCL_IB_QPS_PER_CONNECTION",
-      "NCCL_MAX_CTAS",      "NCCL_MAX_NCHANNELS",   "NCCL_MIN_CTAS",         "NCCL_MIN_NCHANNELS",
-      "NCCL_NET",           "NCCL_NET_GDR_LEVEL",   "NCCL_NSOCKS_PERTHREAD", "NCCL_NVLS_ENABLE",
-      "NCCL_P2P_DISABLE",   "NCCL_PROTO",           "NCCL_PXN_DISABLE",      "NCCL_SHM_DISABLE",
-      "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_NTHREADS", "NCCL_TREE_THRESHOLD",   "UCX_TLS"};
-  static const std::map<std::string, std::string> parameters{{"NCCL_BUFFSIZE", "nccl.buffer_size"},
-                                                             {"NCCL_NVLS_CHUNKSIZE", "nccl.chunk.nvls"},
-                                                             {"NCCL_P2P_NET_CHUNKSIZE", "nccl.p2p_network_chunk"}};
-  std::string unread;
+  std::string unknown;
   for (const auto& [name, value] : log.header.environment) {
-    if (const auto it = parameters.find(name); it != parameters.end())
-      out.comments.push_back(fmt::format("the log also sets {}={}: write it under 'parameters' of the topology, '{}'",
-                                         name, value, it->second));
-    else if (!known.contains(name))
-      unread += fmt::format("{}{}={}", unread.empty() ? "" : ", ", name, value);
+    if (out.read.contains(name) || name == "UCX_TLS") continue;
+    const auto* variable = nccl_variable(name);
+    if (variable == nullptr) {
+      unknown += fmt::format("{}{}={}", unknown.empty() ? "" : ", ", name, value);
+    } else if (!variable->is_timeless) {
+      const auto hint = is_too_new(*variable, out) ? fmt::format("NCCL reads it from 2.{} on", variable->since)
+                        : variable->hint.empty()   ? fmt::format("no value of '{}'", variable->name)
+                                                   : std::string(variable->hint);
+      out.comments.push_back(fmt::format("the log also sets {}={}: {}", name, value, hint));
+    }
   }
-  if (!unread.empty()) out.comments.push_back("the log also sets " + unread + ": no key stands for it");
+  if (!unknown.empty()) out.comments.push_back("the log also sets " + unknown + ": no key stands for it");
 }
 
 /// GPUs of a topology in host order, as devices or as counts.

@@ -3,7 +3,9 @@
 // its name say of how it was taken; and in comments what they leave open.
 #pragma once
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fabricast/measurement.hpp"
@@ -18,8 +20,9 @@ struct SuggestedLog {
   std::string file;                   ///< as read
   std::vector<std::string> comments;  ///< lines above the entry, without '#'
   Keys workload;
-  Keys nccl;      ///< software.nccl
-  Keys software;  ///< other software keys
+  Keys nccl;                   ///< software.nccl
+  Keys software;               ///< other software keys
+  std::set<std::string> read;  ///< variables of the environment that these say, or whose value is the default
 };
 
 /// Entries of one table; several for copy timings and matrices. Empty for tables of programs that are not forecast.

@@ -119,9 +119,11 @@ HostShape shape_of(const Topology& topology, const HostGroup& group) {
   return shape;
 }
 
-HostGroup first_host_with_gpus(const Topology& topology) {
-  const int host = topology.first_host_with(DeviceKind::gpu);
-  return {host, topology.devices(DeviceKind::gpu, host)};
+std::vector<HostGroup> kinds_of_hosts(const Topology& topology) {
+  const auto all = group_by_host(topology, topology.devices(DeviceKind::gpu));
+  std::vector<HostGroup> out;
+  for (const auto* host : unlike_hosts(topology, all)) out.push_back(*host);
+  return out;
 }
 
 bool are_peers_redirected(const Topology& topology, const std::vector<HostGroup>& hosts) {

@@ -66,9 +66,8 @@ std::vector<const HostGroup*> unlike_hosts(const Topology& topology, const std::
 using HostShape = std::pair<int, std::vector<int>>;
 HostShape shape_of(const Topology& topology, const HostGroup& group);
 
-/// The first host that has GPUs, with those of all its VMs: a head node without any may come before it. Host 0 and no
-/// GPU where there are none.
-HostGroup first_host_with_gpus(const Topology& topology);
+/// Of hosts with GPUs one of each kind, with all of them.
+std::vector<HostGroup> kinds_of_hosts(const Topology& topology);
 
 /// Whether access control sends what a GPU and its nearest HCA exchange up to a root complex, in any of several hosts.
 bool are_peers_redirected(const Topology& topology, const std::vector<HostGroup>& hosts);

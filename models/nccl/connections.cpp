@@ -17,9 +17,18 @@ bool is_link_of(const Resources& resources, const Crossing& crossing, LinkKind k
   return resources.is_link(crossing.resource) && resources.topology().link_kind(LinkId{crossing.resource}) == kind;
 }
 
+Connections::Connections(const PlanContext& context, Buffers buffers, const std::vector<HostGroup>& hosts)
+    : context_(context), buffers_(buffers) {
+  for (const auto& host : hosts) gpus_of_host_[host.host] = static_cast<int>(host.gpus.size());
+}
+
+Sending Connections::sending(DeviceId gpu) const {
+  return {buffers_, gpus_of_host_.at(context_.topology.host_of(gpu))};
+}
+
 const Route& Connections::in_host(DeviceId from, DeviceId to) {
   const auto [it, is_new] = in_host_.try_emplace(pair_key(from, to));
-  if (is_new) it->second = route_in_host(context_, from, to, gpus_);
+  if (is_new) it->second = route_in_host(context_, from, to, sending(from).gpus_of_host);
   return it->second;
 }
 
@@ -42,7 +51,7 @@ Connections::End& Connections::end_of(const NetworkEnd& end, bool is_sender) {
 void Connections::meet(const NetworkEnd& from, const NetworkEnd& to, End& out, End& in) {
   if (!out.is_known)
     out.segment =
-        sender_segment(context_, from.gpu, from.sender.value < 0 ? from.gpu : from.sender, from.hca, {buffers_, gpus_});
+        sender_segment(context_, from.gpu, from.sender.value < 0 ? from.gpu : from.sender, from.hca, sending(from.gpu));
   const auto port = [&](const NetworkEnd& end, End& into, bool is_sender) {
     into.latency_s = half_latency_s(context_, end.hca);
     into.payload = payload_crossing(context_, end.hca, is_sender);
@@ -61,7 +70,7 @@ Route Connections::between_hosts(const NetworkEnd& from, const NetworkEnd& to, s
   if (is_tcp(from.hca) || is_tcp(to.hca)) return socket_route(context_, from.gpu, to.gpu, from.hca, to.hca, flow);
   if (can_stay_inside_host(context_, from.hca, to.hca)) {
     auto route =
-        sender_segment(context_, from.gpu, from.sender.value < 0 ? from.gpu : from.sender, from.hca, {buffers_, gpus_});
+        sender_segment(context_, from.gpu, from.sender.value < 0 ? from.gpu : from.sender, from.hca, sending(from.gpu));
     add_fabric(context_, from.hca, to.hca, flow, route, from.gpu, to.gpu);
     append(route, receiver_segment(context_, to.hca, to.gpu));
     return route;

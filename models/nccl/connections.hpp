@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <unordered_map>
+#include <vector>
 
 #include "nccl/channels.hpp"
 
@@ -22,15 +24,16 @@ bool is_link_of(const Resources& resources, const Crossing& crossing, LinkKind k
 
 class Connections {
  public:
-  /// `gpus`: those of one host that take part.
-  Connections(const PlanContext& context, Buffers buffers, int gpus)
-      : context_(context), buffers_(buffers), gpus_(gpus) {}
+  /// `hosts`: those of the communicator, with the GPUs that take part.
+  Connections(const PlanContext& context, Buffers buffers, const std::vector<HostGroup>& hosts);
 
   /// Between two ranks of one host.
   const Route& in_host(DeviceId from, DeviceId to);
   /// Between two hosts; `flow` picks one of the equal ways.
   Route between_hosts(const NetworkEnd& from, const NetworkEnd& to, std::uint64_t flow);
   bool is_tcp(DeviceId hca);
+  /// What NCCL sees where `gpu` sends.
+  [[nodiscard]] Sending sending(DeviceId gpu) const;
 
  private:
   /// What one end adds whatever the other is.
@@ -48,7 +51,7 @@ class Connections {
 
   const PlanContext& context_;
   Buffers buffers_;
-  int gpus_;
+  std::map<int, int> gpus_of_host_;
   std::unordered_map<std::uint64_t, Route> in_host_;
   std::unordered_map<std::int32_t, bool> is_tcp_;
   std::unordered_map<std::uint64_t, std::list<End>> ends_;  ///< of a GPU and an adapter

@@ -12,14 +12,13 @@
 
 namespace fabricast::models::nccl {
 
-GivenUsed pxn_setting(const PlanContext& context, const HostNics& nics);
-
 inline constexpr const char* k_gpudirect_between_hosts = "GPUDirect RDMA between hosts";
-/// Whether HCAs read and write GPU memory on the ways of `ring`, and what keeps them from it.
-GivenUsed gpudirect_setting(const PlanContext& context, const HostNics& nics, const Pattern& ring);
+/// Whether HCAs read and write GPU memory on the ways of `ring`, and what keeps those of any host from it; PXN.
+std::vector<GivenUsed> adapter_settings(const PlanContext& context, const std::vector<HostGroup>& hosts,
+                                        const Pattern& ring);
 
-/// HCAs of the first host that carry nothing; where all do, the one on which sends and receives crowd.
-std::vector<std::string> hca_assumptions(const PlanContext& context, const HostNics& nics, const ChannelGraph& graph,
-                                         bool is_peer_to_peer);
+/// HCAs of hosts of each kind that carry nothing; where all do, the one on which sends and receives crowd.
+std::vector<std::string> hca_assumptions(const PlanContext& context, const std::vector<HostGroup>& hosts,
+                                         const ChannelGraph& graph, bool is_peer_to_peer);
 
 }  // namespace fabricast::models::nccl

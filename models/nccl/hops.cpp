@@ -8,18 +8,22 @@
 
 namespace fabricast::models::nccl {
 
-void merge_hop(std::vector<Hops>& hops, const Route& route, double count, DeviceId adapter) {
+void merge_hops(std::vector<Hops>& hops, const Hops& more) {
   for (auto& known : hops) {
-    if (known.kind != route.kind) continue;
-    known.count += count;
-    known.link_latency = std::max(known.link_latency, route.latency);
-    known.adapter_latency = std::max(known.adapter_latency, route.adapter_latency);
-    if (sum(route.guest_terms) > sum(known.guest_terms)) known.guest_terms = route.guest_terms;
-    known.lands_in_gpu = known.lands_in_gpu || route.lands_in_gpu;
+    if (known.kind != more.kind) continue;
+    known.count += more.count;
+    known.link_latency = std::max(known.link_latency, more.link_latency);
+    known.adapter_latency = std::max(known.adapter_latency, more.adapter_latency);
+    if (sum(more.guest_terms) > sum(known.guest_terms)) known.guest_terms = more.guest_terms;
+    known.lands_in_gpu = known.lands_in_gpu || more.lands_in_gpu;
     return;
   }
-  hops.push_back({route.kind, count, route.latency, route.adapter_latency, route.guest_terms,
-                  is_network(route.kind) ? adapter : DeviceId{}, route.lands_in_gpu});
+  hops.push_back(more);
+}
+
+void merge_hop(std::vector<Hops>& hops, const Route& route, double count, DeviceId adapter) {
+  merge_hops(hops, {route.kind, count, route.latency, route.adapter_latency, route.guest_terms,
+                    is_network(route.kind) ? adapter : DeviceId{}, route.lands_in_gpu});
 }
 
 void keep_slowest(std::vector<Hops>& slowest, std::vector<Hops> hops) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "base/assert.hpp"
@@ -67,7 +68,7 @@ class PatternMaker::PairCounter {
   PairCounter(const PatternMaker& maker, Pattern& pattern, CrossingCounter& counter)
       : maker_(maker), pattern_(pattern), counter_(counter) {
     find_places();
-    limit_local_channels();
+    meet_kinds_of_hosts();
     if (maker.hosts_.size() > 1) {
       nics_.reserve(maker.hosts_.size());
       nics_.push_back(*maker.graph_.nics);
@@ -124,8 +125,7 @@ class PatternMaker::PairCounter {
     std::map<int, int> device_sends;  // of a process
     int most_device_sends = 0;
     for (const auto& [key, end] : in_order(sent_)) {
-      const auto segment =
-          sender_segment(context, end.gpu, end.sender, end.hca, {maker_.buffers_, maker_.gpus_of_host()});
+      const auto segment = sender_segment(context, end.gpu, end.sender, end.hca, maker_.connections_.sending(end.gpu));
       add(segment, end.times);
       if (segment.kind == TransportKind::network)
         most_device_sends = std::max(most_device_sends, device_sends[end.sender.value] += end.times);
@@ -282,14 +282,18 @@ class PatternMaker::PairCounter {
       if (end.known_times > 0) counter_.add(crossing.resource, end.known_times * crossing.times);
   }
 
-  /// Rank 0 meets every kind of connection in all-to-all; else others cross other kinds.
-  bool is_merged(std::size_t from) const { return from == 0 || maker_.collective_ != Collective::all_to_all; }
+  /// One rank of every kind of host meets every kind of connection in all-to-all; else others cross other kinds.
+  bool is_merged(std::size_t from) const {
+    return maker_.collective_ != Collective::all_to_all || examples_.contains(maker_.ranks_[from]);
+  }
 
   /// Equal hosts with the same GPUs in use count once.
-  void limit_local_channels() {
-    for (const auto* host : unlike_hosts(maker_.context_.topology, maker_.hosts_))
+  void meet_kinds_of_hosts() {
+    for (const auto* host : unlike_hosts(maker_.context_.topology, maker_.hosts_)) {
+      examples_.insert(host->gpus.front());
       pattern_.pair_channels =
           std::min(pattern_.pair_channels, local_channels(maker_.context_, host->gpus, maker_.hosts_.size() == 1));
+    }
   }
 
   void find_places() {
@@ -325,7 +329,7 @@ class PatternMaker::PairCounter {
   void merge_whole(Route route, const NetworkEnd& source, const NetworkEnd& target) {
     if (route.kind != TransportKind::socket) {
       append(route, sender_segment(maker_.context_, source.gpu, source.sender, source.hca,
-                                   {maker_.buffers_, maker_.gpus_of_host()}));
+                                   maker_.connections_.sending(source.gpu)));
       append(route, receiver_segment(maker_.context_, target.hca, target.gpu));
     }
     merge_hop(pattern_.hops, route, 0, source.hca);
@@ -334,10 +338,11 @@ class PatternMaker::PairCounter {
   const PatternMaker& maker_;
   Pattern& pattern_;
   CrossingCounter& counter_;
-  std::vector<HostNics> nics_;  ///< by host
-  std::vector<Place> places_;   ///< by rank
-  int parts_ = 1;               ///< HCAs that a pair takes in turn
-  int units_ = 1;               ///< units of one pair: of every HCA one for each queue pair
+  std::vector<HostNics> nics_;   ///< by host
+  std::vector<Place> places_;    ///< by rank
+  std::set<DeviceId> examples_;  ///< first GPUs of hosts of each kind
+  int parts_ = 1;                ///< HCAs that a pair takes in turn
+  int units_ = 1;                ///< units of one pair: of every HCA one for each queue pair
   Ends sent_, received_;
   std::map<int, ProcessUse> uses_;  ///< units that a process sends and receives over the network
   std::vector<int> machines_;       ///< of [host, or virtual machine]: limits of the hardware are theirs

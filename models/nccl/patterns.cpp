@@ -2,6 +2,7 @@
 #include "nccl/patterns.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -120,9 +121,11 @@ PatternMaker::Trees PatternMaker::trees_of(Algorithm algorithm, std::size_t chan
 }
 
 /// The edges from every host to its parent, up (reduce) and down (broadcast). A chunk passes the height of the tree of
-/// hosts twice.
+/// hosts each way, by edges as slow as the slowest.
 void PatternMaker::count_trees(const Trees& trees, Pattern& pattern, CrossingCounter& counter) const {
   const auto n = static_cast<int>(hosts_.size());
+  const double height = std::ceil(std::log2(static_cast<double>(n)));
+  std::array<std::vector<Hops>, 2> ways;
   for (std::size_t t = 0; t < trees.size(); ++t) {
     for (int host = 0; host < n; ++host) {
       const int parent = schedules::double_tree_parent(host, n, trees[t].is_second);
@@ -130,12 +133,16 @@ void PatternMaker::count_trees(const Trees& trees, Pattern& pattern, CrossingCou
       const auto& child = trees[t].ends[static_cast<std::size_t>(host)];
       const auto& root = trees[t].ends[static_cast<std::size_t>(parent)];
       const auto up = count_between(child, root, t, 1, pattern, counter);
-      count_between(root, child, t, 1, pattern, counter);
-      if (t == 0) merge_hop(pattern.hops, up, 0, child.hca);
+      const auto down = count_between(root, child, t, 1, pattern, counter);
+      if (t > 0) continue;
+      std::array<std::vector<Hops>, 2> edge;
+      merge_hop(edge[0], up, height, child.hca);
+      merge_hop(edge[1], down, height, root.hca);
+      for (std::size_t way = 0; way < ways.size(); ++way) keep_slowest(ways[way], std::move(edge[way]));
     }
   }
-  for (auto& hops : pattern.hops)
-    if (is_network(hops.kind)) hops.count = 2 * std::ceil(std::log2(static_cast<double>(n)));
+  for (const auto& way : ways)
+    for (const auto& hops : way) merge_hops(pattern.hops, hops);
 }
 
 /// What an NVLink leaves the chunks of a tree that pass it one way. First ones meet those of channels that take it at
@@ -194,6 +201,8 @@ void PatternMaker::count_port(const HostGroup& host, DeviceId gpu, int times, Cr
 /// The fabric's switches reduce: in every channel each host's adapter sends the shares of all its GPUs once and
 /// receives them once.
 void PatternMaker::count_reducing_switches(Pattern& pattern, CrossingCounter& counter) const {
+  int most_gpus = 0;
+  for (const auto& host : hosts_) most_gpus = std::max(most_gpus, static_cast<int>(host.gpus.size()));
   for (std::size_t c = 0; c < static_cast<std::size_t>(graph_.graph_channels); ++c) {
     // With a limit of channels below those of the search the ones left carry all.
     const auto& channel = graph_.channels[c % graph_.channels.size()];
@@ -210,7 +219,7 @@ void PatternMaker::count_reducing_switches(Pattern& pattern, CrossingCounter& co
   for (auto& hops : pattern.hops) {
     if (!is_network(hops.kind)) continue;
     hops.count = 1;
-    hops.connection_units = gpus_of_host();
+    hops.connection_units = most_gpus;
   }
 }
 

@@ -53,7 +53,9 @@ struct Pattern {
   double chunk_rate = 0;
 };
 
-/// Counts a hop of `route` `count` times among those of its kind.
+/// Counts `more` among those of its kind, the slowest of which stands for all.
+void merge_hops(std::vector<Hops>& hops, const Hops& more);
+/// The same of a hop of `route`, `count` times.
 void merge_hop(std::vector<Hops>& hops, const Route& route, double count, DeviceId adapter = {});
 
 /// Hosts pass hops side by side: those of `hops` take the place of `slowest` where they take longer, the most of the
@@ -87,16 +89,14 @@ class PatternMaker {
         hosts_(hosts),
         graph_(graph),
         root_(root),
-        buffers_(buffers),
         queue_pairs_(queue_pairs),
-        connections_(context, buffers, static_cast<int>(hosts.front().gpus.size())) {}
+        connections_(context, buffers, hosts) {}
 
   /// The pattern of `algorithm` on the first `channels` channels.
   /// `uses_collnet`: the fabric's switches reduce what NVLink SHARP sends between hosts.
   [[nodiscard]] Pattern make(Algorithm algorithm, std::size_t channels, bool uses_collnet = false) const;
 
  private:
-  [[nodiscard]] int gpus_of_host() const { return static_cast<int>(hosts_.front().gpus.size()); }
   void count_ring(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_tree(std::size_t channels, Pattern& pattern, CrossingCounter& counter) const;
   void count_nvls(std::size_t channels, bool uses_collnet, Pattern& pattern, CrossingCounter& counter) const;
@@ -138,8 +138,7 @@ class PatternMaker {
   const std::vector<DeviceId>& ranks_;
   const std::vector<HostGroup>& hosts_;
   const ChannelGraph& graph_;
-  DeviceId root_;  ///< of broadcast, reduce, gather and scatter
-  Buffers buffers_;
+  DeviceId root_;    ///< of broadcast, reduce, gather and scatter
   int queue_pairs_;  ///< of a connection between hosts, each with its own way through the fabric
   mutable Connections connections_;
 };

@@ -325,10 +325,9 @@ std::vector<GivenUsed> CollectivePlanner::settings() const {
                       fmt::format("up to {}", graph_.channels.size()),
                       workload_.channels ? "forced" : channels_found(graph_)});
   if (num_ranks() == 1) settings.back() = {"channels", "auto", "none", "one rank"};
-  if (graph_.nics) {
-    settings.push_back(gpudirect_setting(context_, *graph_.nics, pattern(Algorithm::ring, Protocol::simple, 1)));
-    settings.push_back(pxn_setting(context_, *graph_.nics));
-  }
+  if (graph_.nics)
+    for (auto& setting : adapter_settings(context_, hosts_, pattern(Algorithm::ring, Protocol::simple, 1)))
+      settings.push_back(std::move(setting));
   for (auto& setting : plugin_settings(context_, plugin_, adapter_)) settings.push_back(std::move(setting));
   return settings;
 }
@@ -360,13 +359,14 @@ std::vector<std::string> CollectivePlanner::assumptions() const {
     out.insert(
         "no published log taught what PAT takes: NCCL's own planning figures, as runs over one machine's sockets");
   if (graph_.nics && !context_.one_of_groups)
-    for (auto& line : hca_assumptions(context_, *graph_.nics, graph_, is_peer_to_peer(collective_))) out.insert(line);
+    for (auto& line : hca_assumptions(context_, hosts_, graph_, is_peer_to_peer(collective_))) out.insert(line);
   if (num_ranks() == 1) return {out.begin(), out.end()};
   for (const auto& hops : pattern(Algorithm::ring, Protocol::simple, 1).hops) {
     if (hops.kind == TransportKind::network_staged)
       out.insert("GPUDirect RDMA is not used between hosts: data is staged in host memory");
     if (hops.kind == TransportKind::socket && hosts_.size() > 1) out.insert("hosts talk over TCP sockets");
-    if (hops.kind == TransportKind::host_memory && has_far_buffers(context_, hosts_[0].gpus))
+    if (hops.kind == TransportKind::host_memory &&
+        std::ranges::any_of(hosts_, [&](const HostGroup& host) { return has_far_buffers(context_, host.gpus); }))
       out.insert("the guest shows one NUMA node: shared-memory buffers of all its GPUs lie in one memory");
   }
   return {out.begin(), out.end()};

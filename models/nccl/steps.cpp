@@ -243,7 +243,7 @@ void add_bytes(Flow& flow, const Steps& steps) {
   flow.cap_name = fmt::format("one channel's thread block ({})", op.protocol);
   flow.cap_parameter = copy.name;
   const double beyond = steps.algorithm.bytes_beyond_hops(steps.cut, work) / (work.payload + work.moved);
-  if (steps.algorithm.is_limited_by_thread_block() && beyond > 0) flow.rate_cap = rate / op.share / beyond;
+  if (beyond > 0) flow.rate_cap = rate / op.share / beyond;
   if (is_in_loopback) flow.rate_cap *= loopback_speed(steps);
   if (through_host_memory) flow.rate_cap /= contention_at(op.context, op.group.gpu, 1).copy_slowdown;
 }

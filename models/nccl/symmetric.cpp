@@ -150,7 +150,11 @@ SymmetricFacts symmetric_facts(const CommunicatorFacts& facts, int channels, std
 }
 
 std::string why_no_windows(const PlanContext& context, const TrainingSpec& training, bool crosses_hosts) {
-  const auto gate = symmetric_gate(context, {first_host_with_gpus(context.topology)}, Collective::all_reduce);
+  Gate gate;
+  for (const auto& host : kinds_of_hosts(context.topology)) {
+    gate = symmetric_gate(context, {host}, Collective::all_reduce);
+    if (gate.is_open) break;
+  }
   if (!gate.is_open) return ": " + gate.reason;
   // Tensor parallelism keeps to a host, and so do the levels that Horovod has inside.
   const bool stays_inside = training.parallel.tensor > 1 || training.parallel.hierarchical || training.parallel.torus;

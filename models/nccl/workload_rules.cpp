@@ -5,9 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 #include "nccl/facts.hpp"
+#include "nccl/network_plugin.hpp"
+#include "nccl/nics.hpp"
 #include "nccl/nvls.hpp"
 #include "nccl/patterns.hpp"
 #include "nccl/rccl.hpp"
@@ -177,6 +180,30 @@ void check_nvls(const PlanContext& context, const Workload& workload, const std:
                                    "write nvls: auto, which uses it where there is any"));
 }
 
+/// Adapters of several plugins, or of one that sends in several ways: p3dn and p4d by its SENDRECV protocol, P5 by its
+/// RDMA protocol, whose adapters are joined (aws/aws-ofi-nccl doc/), gVNIC by TCPXO.
+void check_adapters(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks,
+                    Diagnostics& faults) {
+  const auto hosts = group_by_host(context.topology, ranks);
+  if (hosts.size() < 2) return;
+  std::map<std::string, DeviceId> types;
+  for (const auto* host : unlike_hosts(context.topology, hosts)) {
+    const auto hcas = opened_hcas(context, host->gpus.front());
+    if (!hcas.empty()) types.try_emplace(context.topology.device(hcas.front()).type, hcas.front());
+  }
+  const auto is_plain = [&](const auto& type) {
+    const auto name = network_plugin(context, type.second).name;
+    return name == "internal" || name == "nccl-rdma-sharp";
+  };
+  const auto is_joined = [&](const auto& type) { return device_value_or(context, type.second, "rails", 1) > 1; };
+  if (types.size() < 2 || std::ranges::all_of(types, is_plain) || std::ranges::all_of(types, is_joined)) return;
+  faults.push_back(make_error_at(
+      workload.location,
+      fmt::format("'{}' and '{}' in one communicator: what NCCL's network plugins make of both is not modelled",
+                  types.begin()->first, types.rbegin()->first),
+      "describe the hosts of each adapter in a topology of its own, or write transport: tcp"));
+}
+
 }  // namespace
 
 SourceLocation where_set(const PlanContext& context, const Workload& workload, const std::string& key) {
@@ -218,6 +245,7 @@ std::vector<std::string> algorithm_names(Benchmark benchmark) {
 Diagnostics workload_faults(const PlanContext& context, const Workload& workload, const std::vector<DeviceId>& ranks) {
   Diagnostics faults;
   if (!ranks.empty()) faults = release_faults(context, workload, ranks);
+  check_adapters(context, workload, ranks, faults);
   check_algorithm(workload, faults);
   check_protocol(context, workload, ranks, faults);
   if (faults.empty()) check_nvls(context, workload, ranks, faults);

@@ -14,6 +14,9 @@ struct AdapterNumbers {
   const char* driver;   ///< how its driver names it
   const char* assumed;  ///< on the way from these numbers to the family; empty = nothing
 };
+/// PCI vendor of adapters that InfiniBand listings number by their PCI device.
+inline constexpr int k_mellanox = 0x15b3;
+
 /// [pci.ids]; the first numbers of a family are those that its types have.
 inline constexpr std::array k_adapter_numbers{
     AdapterNumbers{0x15b3, 0x1003, "connectx-3", "mlx4_", ""},
@@ -36,7 +39,7 @@ inline constexpr std::array k_adapter_numbers{
     AdapterNumbers{0x15b3, 0xa2d6, "connectx-6-dx", "mlx5_", "BlueField-2 as ConnectX-6 Dx"},
     AdapterNumbers{0x15b3, 0x1021, "connectx-7", "mlx5_", ""},
     AdapterNumbers{0x15b3, 0x1021, "connectx-7-bond", "mlx5_bond_", ""},
-    AdapterNumbers{0x15b3, 0xa2dc, "bluefield-3", "mlx5_", "BlueField-3 as ConnectX-7"},
+    AdapterNumbers{0x15b3, 0xa2dc, "bluefield-3", "mlx5_", ""},
     AdapterNumbers{0x15b3, 0x1023, "connectx-8", "mlx5_", ""},
     AdapterNumbers{0x14e4, 0x1760, "bcm57608", "bnxt_re", ""},
     AdapterNumbers{0x1d0f, 0xefa0, "efa-100g", "rdmap", ""},

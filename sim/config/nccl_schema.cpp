@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/schema_parts.hpp"
+#include "fabricast/nccl_variables.hpp"
 
 namespace fabricast::config {
 
@@ -16,51 +17,10 @@ namespace {
 
 /// [environment variable without NCCL_, in lower case] what to write instead, or why nothing.
 std::vector<std::pair<std::string, std::string>> other_variables() {
-  const std::string by_topology =
-      "the adapters of the topology are those that NCCL may use: remove others from its hosts";
-  const std::string channels = "write 'channels' in the workload, NCCL's least and most number of them";
-  const std::string parameter = "write a size under 'parameters' of the topology: ";
-  const std::string own = "not modelled, NCCL's own default holds";
-  const std::string timeless = "leave it out, it changes no time that is modelled";
-  return {{"algo", "write 'algorithm' in the workload"},
-          {"proto", "write 'protocol' in the workload"},
-          {"min_nchannels", channels},
-          {"max_nchannels", channels},
-          {"min_ctas", channels},
-          {"max_ctas", channels},
-          {"p2p_disable", "write 'p2p: off'"},
-          {"p2p_level", "peer access is NCCL's own by distance and release, or none with 'p2p: off'"},
-          {"shm_disable", "write 'shm: off'"},
-          {"nvls_enable", "write 'nvls: on' or 'nvls: off'"},
-          {"collnet_enable", "write 'collnet: on'"},
-          {"pxn_disable", "write 'pxn: off'"},
-          {"net_gdr_level", "write 'gdr_level'"},
-          {"net_plugin", "write 'plugin'"},
-          {"net", "write 'transport: tcp' (Socket) or 'transport: rdma' (IB) beside 'nccl'"},
-          {"ib_disable", "write 'transport: tcp' beside 'nccl'"},
-          {"ib_hca", by_topology},
-          {"socket_ifname", by_topology},
-          {"ib_merge_nics", "an adapter of two ports is one device, e.g. connectx-7-bond-2x200"},
-          {"ib_adaptive_routing", "write 'routing: adaptive' in the topology's fabric"},
-          {"mnnvl_enable",
-           "GPUs of one NVLink domain are one host, e.g. gb200-nvl72, or hosts of their own, e.g. gb200-nvl4-tray"},
-          {"topo_file", "write it as a topology: fabricast import nccl-topo"},
-          {"nvls_chunksize", parameter + "'nccl.chunk.nvls'"},
-          {"p2p_net_chunksize", parameter + "'nccl.p2p_network_chunk'"},
-          {"launch_mode", own},
-          {"buffsize", parameter + "'nccl.buffer_size'"},
-          {"ll_buffsize", own},
-          {"ll128_buffsize", own},
-          {"nthreads", own},
-          {"ll128_nthreads", own},
-          {"net_gdr_read", own},
-          {"nvls_nchannels", own},
-          {"nchannels_per_net_peer", own},
-          {"debug", timeless},
-          {"ib_gid_index", timeless},
-          {"ib_timeout", timeless},
-          {"ib_retry_cnt", timeless},
-          {"dmabuf_enable", timeless}};
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& one : nccl_variables())
+    if (!one.hint.empty()) out.emplace_back(one.name, one.hint);
+  return out;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "base/parameter_keys.hpp"
 #include "base/text.hpp"
 #include "config/names.hpp"
+#include "config/written_values.hpp"
 
 namespace fabricast::config {
 
@@ -50,26 +51,6 @@ bool has_unit(const std::string& text, Dimension dimension) {
   return blank != std::string::npos && parse_quantity("1" + text.substr(blank), dimension).ok;
 }
 
-/// Widths of a link [PCIe base specification 1.1 to 6.0, "link width"].
-constexpr std::array k_lanes{1, 2, 4, 8, 12, 16, 32};
-
-bool read_slot(const std::string& text, int& generation, int& width) {
-  char end = 0;
-  return std::sscanf(text.c_str(), "gen%d x%d%c", &generation, &width, &end) == 2 && generation >= 1 &&
-         generation <= 6 && std::ranges::find(k_lanes, width) != k_lanes.end();
-}
-
-bool read_length(const std::string& text, double& metres) {
-  char unit[8] = {};
-  char end = 0;
-  const int read = std::sscanf(text.c_str(), "%lf %7[a-z]%c", &metres, unit, &end);
-  if (read != 2 || !(metres >= 0) || metres > 1e5) return false;
-  const std::string_view name(unit);
-  if (name == "cm") metres /= 100;
-  if (name == "km") metres *= 1000;
-  return name == "m" || name == "cm" || name == "km";
-}
-
 std::string expected(const Schema& schema) {
   using Type = Schema::Type;
   switch (schema.type) {
@@ -94,6 +75,7 @@ std::string expected(const Schema& schema) {
     case Type::weight:
       return "a share or strict";
     case Type::choice:
+      if (schema.choices.size() == 1) return schema.choices.front();
       return schema.choices.size() <= 8 ? fmt::format("one of {}", fmt::join(schema.choices, ", "))
                                         : "one of the known names";
     case Type::list:
@@ -215,12 +197,21 @@ class Checker {
   }
 
  private:
+  /// One of the alternatives of the node's kind has to hold; where there is but one its own faults are told.
   void check_any(const Node& node, const Schema& schema, const std::string& what) {
-    for (const auto& one : schema.alternatives) {
-      if (kind_of(*one) == node.kind) return check(node, *one, what);
+    std::vector<const Schema*> meant;
+    for (const auto& one : schema.alternatives)
+      if (kind_of(*one) == node.kind) meant.push_back(one.get());
+    if (meant.size() == 1) return check(node, *meant.front(), what);
+    const auto before = static_cast<std::ptrdiff_t>(faults_.size());
+    for (const auto* one : meant) {
+      check(node, *one, what);
+      if (std::ssize(faults_) == before) return;
+      faults_.erase(faults_.begin() + before, faults_.end());
     }
-    faults_.push_back(node.error(fmt::format("{} must be {}, found {}", what, expected(schema), describe(node.kind)),
-                                 hint_for_kind(node, schema)));
+    const auto found = meant.empty() ? std::string(describe(node.kind)) : fmt::format("'{}'", node.scalar);
+    faults_.push_back(node.error(fmt::format("{} must be {}, found {}", what, expected(schema), found),
+                                 meant.empty() ? hint_for_kind(node, schema) : ""));
   }
 
   void check_mapping(const Node& node, const Schema& schema, const std::string& what) {

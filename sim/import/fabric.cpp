@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/yaml_fault.hpp"
 #include "import/source.hpp"
@@ -105,7 +106,7 @@ class IbReader {
     node.id = quoted(line.text, at);
     node.description = quoted(line.text, at);
     node.is_aggregation = has(node.description, "Aggregation Node");
-    node.vendor_device = devid_;
+    node.vendor_device = std::exchange(devid_, 0);
     node.place = source_.at(line.number);
     if (node.id.empty()) {
       out_.findings.push_back(source_.warning(node.place, "a node without identifier: left out"));
@@ -146,7 +147,7 @@ class IbReader {
   Inventory& out_;
   FabricSeen seen_;
   std::set<std::string> ids_;
-  int devid_ = 0;
+  int devid_ = 0;  ///< of the node whose record begins; 0 = not said
   bool is_skipping_ = false;
 };
 

@@ -44,6 +44,10 @@ const std::array k_adapters{
     AdapterEntry{"connectx-7", true, 200, "connectx-7-ndr200", {5, 16}},
     AdapterEntry{"connectx-7", false, 400, "connectx-7-400g", {5, 16}},
     AdapterEntry{"connectx-7", false, 200, "connectx-7-200g", {5, 16}},
+    AdapterEntry{"bluefield-3", true, 400, "bluefield-3-ndr", {5, 16}},
+    AdapterEntry{"bluefield-3", true, 200, "connectx-7-ndr200", {5, 16}},
+    AdapterEntry{"bluefield-3", false, 400, "bluefield-3-400g", {5, 16}},
+    AdapterEntry{"bluefield-3", false, 200, "connectx-7-200g", {5, 16}},
     AdapterEntry{"connectx-8", true, 800, "connectx-8-xdr", {6, 16}},
     AdapterEntry{"connectx-8", true, 400, "connectx-7-ndr", {5, 16}},
     AdapterEntry{"connectx-8", false, 800, "connectx-8-2x400g", {6, 16}},
@@ -140,7 +144,7 @@ PcieRate card_of(std::string_view name) {
 
 /// The adapter of a family that its rate and protocol are nearest to.
 Identity adapter_of_family(const devices::AdapterNumbers& known, const PciDevice& device, double rate) {
-  const std::string_view family = std::string_view(known.family) == "bluefield-3" ? "connectx-7" : known.family;
+  const std::string_view family = known.family;
   const bool is_bond = std::ranges::any_of(device.ports, [](const auto& port) { return has(port.name, "bond"); });
   if (is_bond && family == "connectx-7") return {"connectx-7-bond-2x200", "", {5, 16}};
   const bool is_infiniband = device.is_infiniband.value_or(true);
@@ -152,10 +156,22 @@ Identity adapter_of_family(const devices::AdapterNumbers& known, const PciDevice
   if (rate == 0)
     assumed += fmt::format("{}the source names no rate: the fastest of the family", assumed.empty() ? "" : "; ");
   const auto* best = by_rate(candidates, rate > 0 ? rate : 1e6);
+  if (family == "bluefield-3" && !std::string_view(best->name).starts_with(family))
+    assumed += "BlueField-3 as ConnectX-7";
   if (rate > 0 && std::abs(best->gbit_per_s / rate - 1) > 0.1)
     assumed +=
         fmt::format("{}{:g} Gb/s as an adapter of {:g} Gb/s", assumed.empty() ? "" : "; ", rate, best->gbit_per_s);
   return {best->name, assumed, best->card};
+}
+
+Identity adapter_of_rate(double gbit_per_s, bool is_infiniband) {
+  std::vector<AdapterEntry> candidates;
+  for (const auto& one : k_adapters) {
+    if (one.is_infiniband == is_infiniband) candidates.push_back(one);
+  }
+  const auto* best = by_rate(candidates, gbit_per_s);
+  return {best->name, fmt::format("no source names the adapter: {} has {:g} Gb/s", best->name, best->gbit_per_s),
+          best->card};
 }
 
 }  // namespace
@@ -273,14 +289,18 @@ Identity usual_processor(int pcie_generation, std::string_view vendor) {
   return {name, fmt::format("no source names the processor: {}, as hosts with PCIe {} had", name, pcie_generation), {}};
 }
 
-Identity adapter_of_rate(double gbit_per_s, bool is_infiniband) {
-  std::vector<AdapterEntry> candidates;
-  for (const auto& one : k_adapters) {
-    if (one.is_infiniband == is_infiniband) candidates.push_back(one);
-  }
-  const auto* best = by_rate(candidates, gbit_per_s);
-  return {best->name, fmt::format("no source names the adapter: {} has {:g} Gb/s", best->name, best->gbit_per_s),
-          best->card};
+Identity adapter_of_listing(int devid, double gbit_per_s, bool is_infiniband) {
+  const auto by_its_rate = adapter_of_rate(gbit_per_s, is_infiniband);
+  if (devices::adapter_of(devices::k_mellanox, devid) == nullptr) return by_its_rate;
+  PciDevice device;
+  device.vendor = devices::k_mellanox;
+  device.device = devid;
+  device.is_infiniband = is_infiniband;
+  device.ports.push_back({"", 0, gbit_per_s});
+  auto found = hca_identity(device);
+  const auto one = std::ranges::find(k_adapters, found.name, [](const AdapterEntry& entry) { return entry.name; });
+  const bool is_too_slow = one != k_adapters.end() && one->gbit_per_s < 0.9 * gbit_per_s;
+  return is_too_slow ? by_its_rate : found;
 }
 
 std::vector<std::pair<std::string, PcieRate>> all_identities() {

@@ -32,8 +32,9 @@ Identity switch_identity(int devid, const std::string& description, double gbit_
 int switch_ports(const std::string& name);
 /// The processor that hosts of a PCIe generation had: of the vendor by its CPUID, empty = of any.
 Identity usual_processor(int pcie_generation, std::string_view vendor);
-/// The adapter of a rate, for hosts that only the fabric shows.
-Identity adapter_of_rate(double gbit_per_s, bool is_infiniband);
+/// For hosts that only the fabric shows: by the adapter's device number, else, or where none of that
+/// number is as fast, by the rate of its port.
+Identity adapter_of_listing(int devid, double gbit_per_s, bool is_infiniband);
 
 /// Every name in the tables, for a test against the catalogue.
 std::vector<std::pair<std::string, PcieRate>> all_identities();

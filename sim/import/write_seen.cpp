@@ -13,24 +13,27 @@
 
 namespace fabricast::import {
 
-WrittenHost write_bare_host(const std::vector<double>& rates, bool is_infiniband, Inventory& inventory,
+WrittenHost write_bare_host(const std::vector<ListedAdapter>& adapters, bool is_infiniband, Inventory& inventory,
                             const ImportOptions& options) {
   WrittenHost out;
-  const auto adapter =
-      adapter_of_rate(rates.empty() ? 0 : *std::max_element(rates.begin(), rates.end()), is_infiniband);
+  const auto assume = [&](const std::string& assumed) {
+    if (!assumed.empty() && std::ranges::find(inventory.assumed, assumed) == inventory.assumed.end())
+      inventory.assumed.push_back(assumed);
+  };
+  const auto identity = [&](const ListedAdapter& one) {
+    return adapter_of_listing(one.devid, one.gbit_per_s, is_infiniband);
+  };
+  const auto fastest = identity(adapters.empty() ? ListedAdapter{} : std::ranges::max(adapters));
+  assume(fastest.assumed);
   const auto processor =
-      options.processor.empty() ? usual_processor(adapter.card.generation, "") : Identity{options.processor, "", {}};
-  for (const auto& one : {adapter.assumed, processor.assumed}) {
-    if (!one.empty() && std::find(inventory.assumed.begin(), inventory.assumed.end(), one) == inventory.assumed.end())
-      inventory.assumed.push_back(one);
-  }
+      options.processor.empty() ? usual_processor(fastest.card.generation, "") : Identity{options.processor, "", {}};
+  assume(processor.assumed);
   out.yaml = fmt::format("      processor: {}\n      sockets: 2\n      devices:\n", processor.name);
-  for (std::size_t i = 0; i < rates.size(); ++i) {
-    const auto found = adapter_of_rate(rates[i], is_infiniband);
+  for (std::size_t i = 0; i < adapters.size(); ++i) {
     out.hcas.push_back(fmt::format("hca{}", i));
-    out.rates.push_back(rates[i]);
-    out.yaml += fmt::format("        - {{name: hca{}, type: {}, below: socket{}}}\n", i, found.name,
-                            i * 2 / std::max<std::size_t>(1, rates.size()));
+    out.rates.push_back(adapters[i].gbit_per_s);
+    out.yaml += fmt::format("        - {{name: hca{}, type: {}, below: socket{}}}\n", i, identity(adapters[i]).name,
+                            i * 2 / adapters.size());
   }
   out.is_infiniband = is_infiniband;
   return out;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/text.hpp"
 #include "import/identity.hpp"
@@ -165,14 +166,17 @@ class TopologyWriter {
   }
 
   /// The description of a host of the fabric: one that a source shows, else adapters alone. Returns its number.
-  std::size_t shape_of(const std::vector<double>& rates) {
+  std::size_t shape_of(const std::vector<ListedAdapter>& adapters) {
     if (!hosts_.empty() && hosts_.size() == inventory_.machines.size() + bare_.size()) {
       for (std::size_t i = 0; i < inventory_.machines.size(); ++i) {
-        if (hosts_[i].hcas.size() == rates.size()) return i;
+        if (hosts_[i].hcas.size() == adapters.size()) return i;
       }
     }
-    const auto [it, is_new] = bare_.try_emplace(rates, hosts_.size());
-    if (is_new) hosts_.push_back(write_bare_host(rates, true, inventory_, options_));
+    std::vector<std::pair<std::string, double>> key;
+    for (const auto& one : adapters)
+      key.emplace_back(adapter_of_listing(one.devid, one.gbit_per_s, true).name, one.gbit_per_s);
+    const auto [it, is_new] = bare_.try_emplace(std::move(key), hosts_.size());
+    if (is_new) hosts_.push_back(write_bare_host(adapters, true, inventory_, options_));
     return it->second;
   }
 
@@ -214,18 +218,17 @@ class TopologyWriter {
 
   /// The shape of a host of the fabric, with a finding where no source describes such a host.
   std::size_t shape_of_host(const FabricSeen& fabric, const FabricHost& host) {
-    std::vector<double> rates;
+    std::vector<ListedAdapter> adapters;
     for (const int node : host.nodes) {
-      double rate = 0;
-      for (const auto& [number, port] : fabric.nodes[static_cast<std::size_t>(node)].ports)
-        rate = std::max(rate, port.gbit_per_s);
-      rates.push_back(rate);
+      const auto& seen = fabric.nodes[static_cast<std::size_t>(node)];
+      auto& adapter = adapters.emplace_back(ListedAdapter{0, seen.vendor_device});
+      for (const auto& [number, port] : seen.ports) adapter.gbit_per_s = std::max(adapter.gbit_per_s, port.gbit_per_s);
     }
-    const auto shape = shape_of(rates);
-    if (!inventory_.machines.empty() && shape >= inventory_.machines.size() && warned_.insert(rates.size()).second)
+    const auto shape = shape_of(adapters);
+    if (!inventory_.machines.empty() && shape >= inventory_.machines.size() && warned_.insert(adapters.size()).second)
       inventory_.findings.push_back(contradiction(
           fabric.nodes[static_cast<std::size_t>(host.nodes.front())].place,
-          fmt::format("'{}' has {} adapters here", host.name, rates.size()), inventory_.machines.front().place,
+          fmt::format("'{}' has {} adapters here", host.name, adapters.size()), inventory_.machines.front().place,
           fmt::format("the host described here has {}: hosts like this are written without GPUs",
                       hosts_.front().hcas.size())));
     return shape;
@@ -290,7 +293,7 @@ class TopologyWriter {
 
   /// Leaves and hosts from the scheduler: no rates, no number of cables.
   void write_placement(const PlacementSeen& placement) {
-    if (hosts_.empty()) hosts_.push_back(write_bare_host({100}, true, inventory_, options_));
+    if (hosts_.empty()) hosts_.push_back(write_bare_host({{100}}, true, inventory_, options_));
     const auto& shape = hosts_.front();
     double rate = 0;
     for (const double r : shape.rates) rate = std::max(rate, r);
@@ -358,7 +361,8 @@ class TopologyWriter {
   Inventory& inventory_;
   const ImportOptions& options_;
   std::vector<WrittenHost> hosts_;  ///< those that sources show, then bare ones
-  std::map<std::vector<double>, std::size_t> bare_;
+  /// By types and Gb/s of their adapters.
+  std::map<std::vector<std::pair<std::string, double>>, std::size_t> bare_;
   std::set<std::size_t> anchored_, warned_;
   std::set<std::string> assumed_;
   std::string virtualization_, groups_, fabric_;

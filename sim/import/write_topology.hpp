@@ -2,6 +2,7 @@
 // The merged description as topology YAML: hosts, fabric, virtual machines; assumptions and unknowns as comments.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,8 +26,15 @@ struct WrittenHost {
   int num_gpus = 0;
 };
 Result<WrittenHost> write_host(const Machine& machine, Inventory& inventory, const ImportOptions& options);
+/// An adapter that a listing of the fabric shows.
+struct ListedAdapter {
+  double gbit_per_s = 0;
+  int devid = 0;  ///< 0 = not said
+
+  auto operator<=>(const ListedAdapter&) const = default;
+};
 /// A host of which the fabric shows the adapters only.
-WrittenHost write_bare_host(const std::vector<double>& rates, bool is_infiniband, Inventory& inventory,
+WrittenHost write_bare_host(const std::vector<ListedAdapter>& adapters, bool is_infiniband, Inventory& inventory,
                             const ImportOptions& options);
 /// The machine that a matrix of distances alone stands for.
 Result<Machine> machine_of_distances(const Machine& seen, Inventory& inventory, const ImportOptions& options);

@@ -106,7 +106,6 @@ class ChannelAlgorithm {
   [[nodiscard]] virtual std::string bandwidth_name() const;
   /// What the thread block reaches of it.
   [[nodiscard]] virtual double reached_share() const { return 1; }
-  [[nodiscard]] virtual bool is_limited_by_thread_block() const { return true; }
   /// Bytes of that work for which the thread block takes time beyond what a hop takes.
   [[nodiscard]] virtual double bytes_beyond_hops(const Cut&, const Work& work) const {
     return work.payload + work.moved;

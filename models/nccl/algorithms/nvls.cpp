@@ -5,6 +5,7 @@
 
 #include "base/parameter_name.hpp"
 #include "nccl/algorithms/algorithm.hpp"
+#include "nccl/algorithms/primitives.hpp"
 
 namespace fabricast::models::nccl {
 
@@ -14,9 +15,15 @@ class NvlinkSharp : public ChannelAlgorithm {
  public:
   using ChannelAlgorithm::ChannelAlgorithm;
 
-  [[nodiscard]] Work work(const Cut&) const override { return {op_.size / parts(), 0, 1}; }
+  [[nodiscard]] Work work(const Cut&) const override { return {op_.size / parts(), 0, op_.channels / parts()}; }
   [[nodiscard]] bool polls_flags() const override { return false; }
-  [[nodiscard]] bool is_limited_by_thread_block() const override { return false; }
+  /// Of every byte: thread blocks copy it into the window in which the switch reduces and the result out of it (scatter
+  /// and gather of RunWorkColl, NVIDIA/nccl src/device/all_reduce.h); those of a head do what is between.
+  [[nodiscard]] double reached_share() const override {
+    constexpr Traffic copy{1, 1, 0, 0};
+    const int heads = op_.group.uses_collnet ? op_.group.gpus_of_host : op_.group.nvls_heads;
+    return 1 / time_of(op_, (2 + copies_of_head() / heads) * copy);
+  }
   [[nodiscard]] std::string store_name() const override { return has_trees() ? "nvls_tree" : "nvls"; }
   [[nodiscard]] std::string slice_name() const override { return "nvls"; }
   [[nodiscard]] double slice(const Hops&, const Cut& cut) const override {
@@ -35,6 +42,13 @@ class NvlinkSharp : public ChannelAlgorithm {
   }
 
  private:
+  /// What a head reads and writes of its share: what the switch has reduced, and what it multicasts; between hosts also
+  /// what goes up and comes down, and in the middle of a tree from and to its children, one among three hosts, two
+  /// among more.
+  [[nodiscard]] double copies_of_head() const {
+    constexpr int in_middle = 4;
+    return has_trees() ? std::min(in_middle, op_.group.num_hosts) : op_.is_in_one_host() ? 1 : 2;
+  }
   [[nodiscard]] bool has_trees() const { return !op_.is_in_one_host() && !op_.group.uses_collnet; }
   /// Units of the flow in the vector: shares of heads, two of each where both its trees are used. With CollNet shares
   /// of GPUs, one of each for every channel to the network.

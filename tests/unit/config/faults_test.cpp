@@ -60,6 +60,19 @@ TEST_CASE("NCCL's environment variables that have another place here, or none, a
   }
 }
 
+TEST_CASE("NVLink SHARP is auto, on or off") {
+  const auto answer = [](const std::string& value) {
+    const auto loaded = load_scenario(
+        write_file("s.yaml", "schema: fabricast/scenario/1\nname: s\ntopology: " + std::string(FABRICAST_SOURCE_DIR) +
+                                 "/topologies/dgx-a100-pair.yaml\nsoftware: {nccl: {nvls: " + value +
+                                 "}}\nworkload: {benchmark: all_reduce_perf}\n"));
+    return loaded ? "" : shown(loaded.error());
+  };
+  for (const auto* value : {"auto", "on", "off"}) CHECK(answer(value).empty());
+  CHECK(answer("maybe").find("'nvls' must be on or off or auto, found 'maybe'") != std::string::npos);
+  CHECK(answer("[on]").find("'nvls' must be on or off or auto, found a list") != std::string::npos);
+}
+
 TEST_CASE("a release is major.minor with digits behind it, whatever software it is of") {
   const auto answer = [](const std::string& software) {
     const auto loaded = load_scenario(

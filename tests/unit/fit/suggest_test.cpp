@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "fabricast/calibration.hpp"
+#include "fabricast/nccl_variables.hpp"
 #include "tests/support/folder.hpp"
 
 using namespace fabricast;
@@ -87,7 +90,8 @@ TEST_CASE("what the environment forces becomes keys of the suggested entry, and 
   const auto text = suggestion(folder, "h200-8gpu-vm", {log});
   CHECK(logs_part(text) ==
         "logs:\n"
-        "  # the log also sets NCCL_BUFFSIZE=8388608: write it under 'parameters' of the topology, 'nccl.buffer_size'\n"
+        "  # the log also sets NCCL_BUFFSIZE=8388608: write a size under 'parameters' of the topology: "
+        "'nccl.buffer_size'\n"
         "  - file: a.txt\n"
         "    workload: {benchmark: all_reduce_perf, gpus: 2, launch: one_thread, algorithm: ring, protocol: simple, "
         "channels: 4}\n"
@@ -110,6 +114,8 @@ TEST_CASE("a variable that becomes a key is not said to have none") {
                                                         {"NCCL_SOCKET_NTHREADS=4", "socket_nthreads: 4"},
                                                         {"NCCL_NSOCKS_PERTHREAD=4", "nsocks_perthread: 4"},
                                                         {"NCCL_IB_QPS_PER_CONNECTION=4", "ib_qps_per_connection: 4"},
+                                                        {"NCCL_IB_SPLIT_DATA_ON_QPS=1", "ib_split_data_on_qps: on"},
+                                                        {"NCCL_P2P_PXN_LEVEL=0", "p2p_pxn_level: 0"},
                                                         {"NCCL_COLLNET_ENABLE=1", "collnet: on"},
                                                         {"NCCL_NET=Socket", "transport: tcp"},
                                                         {"NCCL_P2P_DISABLE=1", "p2p: off"}}) {
@@ -119,7 +125,48 @@ TEST_CASE("a variable that becomes a key is not said to have none") {
     CAPTURE(text);
     CHECK(has(text, key));
     CHECK(has(text, "the log also sets NCCL_IB_SL=1: no key stands for it"));
+    CHECK_FALSE(has(text, "also sets " + variable));
   }
+}
+
+TEST_CASE("a variable that becomes no key is told as under software.nccl, unless it changes no time") {
+  const Folder folder("suggest-no-keys");
+  const auto told = [&](const std::string& variable) {
+    const auto log =
+        folder.write("a.txt", nccl_log("$ mpirun -x " + variable + " ./all_reduce_perf -g 2\n", k_two_gpus));
+    return suggestion(folder, "h200-8gpu-vm", {log});
+  };
+  const std::set<std::string_view> flags{"p2p_disable", "shm_disable", "pxn_disable", "ib_disable", "collnet_enable"};
+  for (const auto& one : nccl_variables()) {
+    std::string name = "nccl_" + std::string(one.name);
+    std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::toupper(letter); });
+    const auto text = told(name + "=none");
+    CAPTURE(text);
+    const auto hint = one.hint.empty() ? "no value of '" + std::string(one.name) + "'" : std::string(one.hint);
+    const bool is_said = !one.is_timeless && !flags.contains(one.name);
+    CHECK(has(text, "the log also sets " + name + "=none: " + hint) == is_said);
+  }
+  for (const auto* value : {"NCCL_ALGO=^NVLS", "NCCL_PROTO=^LL128", "NCCL_MIN_NCHANNELS=24", "NCCL_MAX_CTAS=8",
+                            "NCCL_P2P_LEVEL=NVL", "NCCL_CROSS_NIC=3", "NCCL_IB_HCA=mlx5_0"}) {
+    CAPTURE(value);
+    CHECK(has(told(value), "the log also sets " + std::string(value) + ": "));
+  }
+  CHECK(has(told("NCCL_MIN_NCHANNELS=24"), "write 'channels' in the workload"));
+  CHECK_FALSE(has(told("NCCL_DEBUG=INFO -x NCCL_CROSS_NIC=2 -x NCCL_IB_TIMEOUT=22"), "also sets"));
+}
+
+TEST_CASE("a variable that the log's release does not read becomes no key that refuses it") {
+  const Folder folder("suggest-too-new");
+  auto text = nccl_log(
+      "$ mpirun -x NCCL_IB_QPS_PER_CONNECTION=4 -x NCCL_IB_SPLIT_DATA_ON_QPS=1 -x NCCL_P2P_PXN_LEVEL=2 "
+      "./all_reduce_perf -g 2\n",
+      k_two_gpus);
+  while (text.find("22809") != std::string::npos) text.replace(text.find("22809"), 5, "20903");
+  const auto suggested = suggestion(folder, "h200-8gpu-vm", {folder.write("a.txt", text)});
+  CAPTURE(suggested);
+  CHECK(has(suggested, "software: {nccl: {version: \"2.9.3\"}}"));
+  CHECK(has(suggested, "the log also sets NCCL_IB_QPS_PER_CONNECTION=4: NCCL reads it from 2.10 on"));
+  CHECK(run(folder, suggested).logs.size() == 1);
 }
 
 TEST_CASE("NCCL's own lines name forced settings too") {
@@ -143,8 +190,8 @@ TEST_CASE("counts of sockets and queue pairs are taken where they are legal") {
   CHECK(has(with("NCCL_SOCKET_NTHREADS", "4"), "socket_nthreads: 4"));
   CHECK(has(with("NCCL_NSOCKS_PERTHREAD", "8"), "nsocks_perthread: 8"));
   CHECK(has(with("NCCL_IB_QPS_PER_CONNECTION", "2"), "ib_qps_per_connection: 2"));
-  CHECK_FALSE(has(with("NCCL_IB_QPS_PER_CONNECTION", "500"), "ib_qps_per_connection"));
-  CHECK_FALSE(has(with("NCCL_SOCKET_NTHREADS", "-2"), "socket_nthreads"));
+  CHECK_FALSE(has(with("NCCL_IB_QPS_PER_CONNECTION", "500"), "ib_qps_per_connection:"));
+  CHECK_FALSE(has(with("NCCL_SOCKET_NTHREADS", "-2"), "socket_nthreads:"));
 }
 
 TEST_CASE("how far GPUDirect RDMA may reach is named by word or by the number of older releases") {

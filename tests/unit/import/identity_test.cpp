@@ -41,6 +41,45 @@ TEST_CASE("an adapter that one of its rate stands for keeps the link of the dump
   CHECK(imported->yaml.find("pcie: gen4 x8") != std::string::npos);
 }
 
+TEST_CASE("a BlueField-3 is known by its number, not taken for the ConnectX-7 inside it") {
+  const auto adapter = [](const std::string& device, const std::string& pci_class, int mbit_per_s) {
+    const auto xml = fmt::format(
+        "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" "
+        "modelid=\"143\"><pci busid=\"0000:4f:00.0\" class=\"{}\" vendor=\"0x15b3\" device=\"{}\" "
+        "link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><nic><net name=\"mlx5_0\" dev=\"0\" speed=\"{}\"/></nic>"
+        "</pci></cpu></system>",
+        pci_class, device, mbit_per_s);
+    const auto imported = import_cluster({{"x.xml", xml, SourceRole::any, ""}});
+    REQUIRE(imported);
+    const auto at = imported->yaml.find("{name: hca0, type: ") + 19;
+    const bool is_said = imported->yaml.find("BlueField-3 as ConnectX-7") != std::string::npos;
+    return imported->yaml.substr(at, imported->yaml.find(',', at) - at) + (is_said ? ", assumed" : "");
+  };
+  CHECK(adapter("0xa2dc", "0x020700", 400000) == "bluefield-3-ndr");
+  CHECK(adapter("0xa2dc", "0x020000", 400000) == "bluefield-3-400g");
+  CHECK(adapter("0xa2dc", "0x020000", 200000) == "connectx-7-200g, assumed");
+  CHECK(adapter("0x1021", "0x020700", 400000) == "connectx-7-ndr");
+  CHECK(adapter("0x1021", "0x020000", 400000) == "connectx-7-400g");
+}
+
+TEST_CASE("an adapter of a listing is known by its number, without one by its rate") {
+  const auto adapter = [](const std::string& devid, const std::string& name) {
+    auto text = capture(name);
+    const std::string own = name.find("ndr") != std::string::npos ? "devid=0x1021" : "devid=0x101b";
+    for (auto at = text.find(own); at != std::string::npos; at = text.find(own)) text.replace(at, own.size(), devid);
+    const auto imported = import_cluster({{"net.txt", text, SourceRole::any, ""}});
+    REQUIRE(imported);
+    const auto at = imported->yaml.find("{name: hca0, type: ") + 19;
+    const bool is_guessed = imported->yaml.find("no source names the adapter") != std::string::npos;
+    return imported->yaml.substr(at, imported->yaml.find(',', at) - at) + (is_guessed ? " by rate" : "");
+  };
+  CHECK(adapter("devid=0x1023", "ibnetdiscover-dgx-ndr.txt") == "connectx-7-ndr");
+  CHECK(adapter("devid=0xa2dc", "ibnetdiscover-dgx-ndr.txt") == "bluefield-3-ndr");
+  CHECK(adapter("devid=0x9999", "ibnetdiscover-dgx-ndr.txt") == "connectx-7-ndr by rate");
+  CHECK(adapter("devid=0x1017", "ibnetdiscover-edr.txt") == "connectx-5-edr");
+  CHECK(adapter("devid=0x9999", "ibnetdiscover-edr.txt") == "connectx-4-edr by rate");
+}
+
 TEST_CASE("elastic fabric adapters are told apart by the GPUs beside them and joined as NCCL's plugin joins them") {
   const auto adapters = [](const std::string& gpu, const std::string& adapter, int count) {
     std::string xml =

@@ -43,7 +43,7 @@ TEST_CASE("devices are called what they were by their numbers, rates and words")
   for (const double rate : k_rates)
     for (const bool is_infiniband : {false, true})
       out += fmt::format("  {} {} Gb/s: {}; switch {}\n", is_infiniband ? "ib" : "eth", rate,
-                         text_of(adapter_of_rate(rate, is_infiniband)),
+                         text_of(adapter_of_listing(0, rate, is_infiniband)),
                          text_of(switch_identity(0, "", rate, is_infiniband)));
   for (int device = 0; device < 0x10000; ++device)
     if (const auto one = switch_identity(device, "", 100, true); one.assumed.empty())

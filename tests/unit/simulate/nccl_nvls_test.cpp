@@ -188,3 +188,38 @@ TEST_CASE("through a port of NVSwitches go g + 1 shares: 5 to 8 GPUs keep one ra
   }
   CHECK(most / least < 1.01);
 }
+
+TEST_CASE("NVLink SHARP moves what its thread blocks move: NCCL's 16 fill the NVLinks, half of them do not") {
+  for (const int hosts : {1, 2, 4}) {
+    const auto ms = [&](int channels) {
+      const auto keys = ", algorithm: nvls, channels: " + std::to_string(channels);
+      return row_at(test::run(test::scenario(on_hosts("hgx-h200-8", hosts, keys))), 1_GiB).time.us() / 1000;
+    };
+    CAPTURE(hosts);
+    // Every byte is read and written twice, an eighth of them once more inside a host, in a tree twice or four times.
+    const double copies = 2 + (hosts == 1 ? 1 : hosts) / 8.0;
+    const double block_bytes_per_s = 28.4455e9 * 1.5;
+    CHECK(ms(1) == test::approx(1.073741824e12 * copies / block_bytes_per_s).epsilon(0.01));
+    CHECK(ms(4) == test::approx(ms(1) / 4).epsilon(0.02));
+    CHECK(ms(8) > 1.4 * ms(16));
+    CHECK(ms(32) > 0.99 * ms(16));
+  }
+}
+
+TEST_CASE("NCCL: one channel moves no byte that its thread block does not read and write") {
+  const double least_us = 1.073741824e15 / (28.4455e9 * 1.5);
+  for (const int hosts : {1, 2, 4}) {
+    for (const std::string workload :
+         {"all_reduce_perf, algorithm: ring", "all_reduce_perf, algorithm: tree", "all_reduce_perf, algorithm: nvls",
+          "all_reduce_perf, algorithm: collnet_direct", "all_gather_perf", "reduce_scatter_perf", "broadcast_perf",
+          "reduce_perf", "alltoall_perf", "sendrecv_perf", "gather_perf", "scatter_perf"}) {
+      const bool is_collnet = workload.find("collnet") != std::string::npos;
+      if (is_collnet && hosts == 1) continue;
+      CAPTURE(hosts);
+      CAPTURE(workload);
+      auto text = on_hosts("hgx-h200-8", hosts, ", channels: 1", is_collnet ? "nccl: {collnet: on}" : "");
+      text.replace(text.find("all_reduce_perf"), std::string("all_reduce_perf").size(), workload);
+      CHECK(row_at(test::run(test::scenario(text)), 1_GiB).time.us() > least_us);
+    }
+  }
+}

@@ -131,3 +131,13 @@ TEST_CASE("trees reach a share of the link between adapter and switch, rings all
   CHECK(transfer("tree", 0.8) == test::approx(transfer("tree", 1) / 0.8).epsilon(0.02));
   CHECK(transfer("ring", 0.4) == test::approx(transfer("ring", 0.8)));
 }
+
+TEST_CASE("a tree over hosts whose GPUs meet by sockets pays every hop of their chain") {
+  const auto f = forecast("h100-16gpu-2node-ndr8-baremetal-allreduce", {{"workload.algorithm", "tree"},
+                                                                        {"workload.protocol", "ll"},
+                                                                        {"software.nccl.p2p", "off"},
+                                                                        {"software.nccl.shm", "off"},
+                                                                        {"workload.sizes", "[8 B]"}});
+  CHECK(f.us("14 hops over socket") > 0);
+  CHECK(f.us("2 hops over network_staged") > 0);
+}

@@ -326,3 +326,49 @@ TEST_CASE("a head node without GPUs before the others changes nothing that is sa
     }
   }
 }
+
+TEST_CASE("every key of software.nccl changes a time on a topology that is shipped, a plugin what is accepted") {
+  struct Place {
+    std::string topology, collective;
+    TwoValues values;
+    std::string software = "";
+  };
+  const std::string tcp = "transport: tcp, ";
+  const std::vector<Place> places{
+      {"dgx-a100-pair", "all_reduce_perf", {"version", "", "\"2.8\"", "\"2.28\""}},
+      {"hgx-a100", "all_reduce_perf", {"p2p", "", "on", "off"}},
+      {"azure-nc24rs-v2", "all_reduce_perf", {"shm", "", "on", "off"}},
+      {"hgx-h100-ndr", "all_reduce_perf", {"nvls", "", "auto", "off"}},
+      {"dgx-a100-pair", "all_reduce_perf", {"collnet", "", "on", "off"}},
+      {"h200-2gpu-vm", "all_reduce_perf", {"symmetric_memory", "", "on", "off"}},
+      {"abci-v100", "all_reduce_perf", {"gdr_level", "", "pxb", "phb"}},
+      {"abci-a100", "alltoall_perf", {"pxn", "", "on", "off"}},
+      {"abci-a100", "alltoall_perf", {"p2p_pxn_level", "", "1", "2"}},
+      {"polaris", "all_reduce_perf", {"cross_nic", "", "0", "2"}},
+      {"hgx-b300-4", "all_reduce_perf", {"cross_nic", "", "1", "2"}},
+      {"leaf-spine-sn2700", "alltoall_perf", {"ib_qps_per_connection", "", "1", "4"}},
+      {"leaf-spine-sn2700", "all_reduce_perf", {"ib_split_data_on_qps", "ib_qps_per_connection: 4", "on", "off"}},
+      {"aws-p4d", "all_reduce_perf", {"plugin", "", "auto", "internal"}},
+      {"aws-p4d", "all_reduce_perf", {"plugin_version", "plugin: aws-ofi-nccl", "\"1.5\"", "\"1.16\""}},
+      {"dgx-a100-pair", "all_reduce_perf", {"socket_nthreads", "", "0", "4"}, tcp},
+      {"dgx-a100-pair", "all_reduce_perf", {"nsocks_perthread", "socket_nthreads: 2", "1", "4"}, tcp}};
+  std::vector<TwoValues> named;
+  for (const auto& place : places) {
+    const auto with = [&](const std::string& value) {
+      const auto& [key, base, one, other] = place.values;
+      return seen("schema: fabricast/scenario/1\nname: s\ntopology: " + std::string(FABRICAST_SOURCE_DIR) +
+                  "/topologies/" + place.topology + ".yaml\nsoftware: {" + place.software + "nccl: {" +
+                  (base.empty() ? "" : base + ", ") + key + ": " + value +
+                  "}}\nworkload: {benchmark: " + place.collective + ", sizes: [64 KiB, 16 MiB, 256 MiB]}\n");
+    };
+    const auto one = with(place.values.one), other = with(place.values.other);
+    CAPTURE(place.topology);
+    CAPTURE(place.values.key);
+    CAPTURE(one.text);
+    CHECK_FALSE(one.is_refused);
+    CHECK(other.is_refused == (place.values.key == "plugin"));
+    CHECK(one.times != other.times);
+    named.push_back(place.values);
+  }
+  CHECK(keys_of(named) == keys_of_schema("software.nccl"));
+}

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/refusals.hpp"
 
 using namespace fabricast;
 
@@ -198,18 +201,24 @@ TEST_CASE("NCCL plans for the least capable GPU and says so") {
 
 namespace {
 
-/// Rows of an all-reduce on hosts of catalogue types, one each, in this order.
-std::vector<Row> rows_of_types(const std::vector<std::string>& types, const std::string& fabric,
-                               const std::string& sizes, const std::string& version = "2.28") {
+/// NCCL on hosts of catalogue types, one each, in this order.
+WorkloadPrediction on_types(const std::vector<std::string>& types, const std::string& fabric,
+                            const std::string& workload, const std::string& nccl) {
   std::string hosts;
   for (std::size_t i = 0; i < types.size(); ++i)
     hosts += fmt::format("{}{{name: host{}, type: {}}}", i > 0 ? ", " : "", i, types[i]);
   return test::run(test::scenario(fmt::format(
                        "schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
-                       "  hosts: [{}]\n  fabric: {{single_switch: {{switch: {}}}}}\nsoftware: {{nccl: {{version: "
-                       "\"{}\"}}}}\nworkload: {{benchmark: all_reduce_perf, sizes: [{}]}}\n",
-                       hosts, fabric, version, sizes)))
-      .workloads[0]
+                       "  hosts: [{}]\n  fabric: {{single_switch: {{switch: {}}}}}\nsoftware: {{nccl: {{{}}}}}\n"
+                       "workload: {{{}}}\n",
+                       hosts, fabric, nccl, workload)))
+      .workloads[0];
+}
+
+/// Rows of an all-reduce.
+std::vector<Row> rows_of_types(const std::vector<std::string>& types, const std::string& fabric,
+                               const std::string& sizes, const std::string& version = "2.28") {
+  return on_types(types, fabric, "benchmark: all_reduce_perf, sizes: [" + sizes + "]", "version: \"" + version + "\"")
       .rows;
 }
 
@@ -242,4 +251,109 @@ TEST_CASE("Hopper beside Blackwell has LL128 from 2.30 on") {
   const std::vector<std::string> types{"hgx-h100-8", "dgx-b200"};
   CHECK(rows_of_types(types, "qm9700", "1 MiB", "2.29").front().protocol != "ll128");
   CHECK(rows_of_types(types, "qm9700", "1 MiB", "2.30").front().protocol == "ll128");
+}
+
+TEST_CASE("in which order two hosts of unlike numbers of GPUs are listed changes no time") {
+  const std::vector<std::string> types{"server-2s-rome-1a100",
+                                       "server-2s-rome-2a100",
+                                       "server-2s-rome-8a100",
+                                       "server-2s-skylake-1v100",
+                                       "server-2s-skylake-4v100",
+                                       "server-2s-broadwell-2p100",
+                                       "server-2s-broadwell-4p100",
+                                       "dgx-1-p100",
+                                       "dgx-2",
+                                       "hgx-h100-8",
+                                       "abci-a100",
+                                       "kvm-a100-2hdr"};
+  test::Random random(5);
+  std::vector<std::pair<std::string, std::string>> pairs{{"server-2s-rome-1a100", "server-2s-rome-8a100"},
+                                                         {"dgx-2", "server-2s-broadwell-4p100"},
+                                                         {"dgx-1-p100", "server-2s-rome-2a100"},
+                                                         {"server-2s-rome-1a100", "server-2s-skylake-4v100"}};
+  for (int i = 0; i < static_cast<int>(test::draws(12)); ++i)
+    pairs.emplace_back(random.pick(types), random.pick(types));
+  for (const auto& pair : pairs) {
+    for (const std::string collective :
+         {"all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "alltoall_perf", "sendrecv_perf"}) {
+      const auto version = random.pick<std::string>({"2.8", "2.18", "2.28"});
+      const auto rows = [&](const std::vector<std::string>& hosts) {
+        return on_types(hosts, "q3400", "benchmark: " + collective + ", sizes: [8 B, 256 KiB, 2 MiB, 1 GiB]",
+                        "version: \"" + version + "\"")
+            .rows;
+      };
+      CAPTURE(pair.first);
+      CAPTURE(pair.second);
+      CAPTURE(collective);
+      CAPTURE(version);
+      const auto first = rows({pair.first, pair.second}), last = rows({pair.second, pair.first});
+      for (std::size_t row = 0; row < first.size(); ++row) {
+        CAPTURE(first[row].size.value);
+        CHECK(first[row].time.us() == test::approx(last[row].time.us()).epsilon(0.01));
+      }
+    }
+  }
+}
+
+TEST_CASE("a host of one GPU listed first does not hide what a setting changes in the other") {
+  const auto with = [](const std::vector<std::string>& types, const std::string& nccl) {
+    return on_types(types, "q3400", "benchmark: all_reduce_perf, sizes: [64 MiB]", nccl);
+  };
+  for (const auto& one_case : std::vector<std::pair<std::string, std::array<std::string, 2>>>{
+           {"server-2s-rome-8a100", {"p2p: on", "p2p: off"}},
+           {"server-2s-rome-8a100", {"shm: on", "shm: off"}},
+           {"hgx-h100-8", {"gdr_level: pix", "gdr_level: sys"}},
+           {"hgx-h100-8", {"pxn: on", "pxn: off"}}}) {
+    const auto& type = one_case.first;
+    const auto& keys = one_case.second;
+    CAPTURE(type);
+    for (const auto& types : {std::vector<std::string>{"server-2s-rome-1a100", type},
+                              std::vector<std::string>{type, "server-2s-rome-1a100"}}) {
+      const auto one = with(types, keys[0]), other = with(types, keys[1]);
+      CAPTURE(keys[0]);
+      CAPTURE(types[0]);
+      const auto key = keys[0].substr(0, keys[0].find(':'));
+      const bool is_idle = std::ranges::any_of(other.assumptions, [&](const std::string& line) {
+        return line.starts_with("software.nccl." + key + " changes no time");
+      });
+      if (is_idle) CHECK(one.rows[0].time == other.rows[0].time);
+    }
+  }
+}
+
+TEST_CASE("why GPUDirect RDMA is not used, and adapters that stay idle, are said of any host, whichever comes first") {
+  for (const auto& types : {std::vector<std::string>{"hgx-h100-8", "server-2s-rome-1a100"},
+                            std::vector<std::string>{"server-2s-rome-1a100", "hgx-h100-8"}}) {
+    const auto result = on_types(types, "q3400", "benchmark: all_reduce_perf, sizes: [1 GiB]", "");
+    CAPTURE(types[0]);
+    const auto used = [&](const std::string& name) {
+      return *std::ranges::find(result.settings, name, &GivenUsed::setting);
+    };
+    CHECK(used("GPUDirect RDMA between hosts").reason.find("are NODE apart") != std::string::npos);
+    CHECK(used("PXN").used.starts_with("rings"));
+    CHECK(
+        std::ranges::any_of(result.assumptions, [](const auto& line) { return line.starts_with("1 of the 8 HCAs"); }));
+  }
+}
+
+TEST_CASE("adapters of unlike network plugins in one communicator are refused, over TCP they are not") {
+  const auto refusal = [](const std::vector<std::string>& types, const std::string& fabric,
+                          const std::string& software) {
+    return test::refusal_of(
+        fmt::format("schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  "
+                    "hosts: [{{name: "
+                    "a, type: {}}}, {{name: b, type: {}}}]\n  fabric: {{single_switch: {{switch: {}}}}}\nsoftware: "
+                    "{{{}}}\nworkload: "
+                    "{{benchmark: all_reduce_perf, sizes: [1 MiB]}}\n",
+                    types[0], types[1], fabric, software));
+  };
+  CHECK(
+      refusal({"aws-p5", "aws-p4d"}, "aws-srd-400g", "").find("'efa-100g-gdr' and 'efa-4x100g' in one communicator") !=
+      std::string::npos);
+  CHECK(refusal({"aws-p3dn", "aws-p4d"}, "aws-srd", "").find("in one communicator") != std::string::npos);
+  CHECK(refusal({"google-a3-mega", "google-n1-v100"}, "google-vpc", "").find("in one communicator") !=
+        std::string::npos);
+  CHECK(refusal({"aws-p3dn", "aws-p4d"}, "aws-srd", "transport: tcp").empty());
+  CHECK(refusal({"aws-p5", "aws-p5en"}, "aws-srd-400g", "").empty());
+  CHECK(refusal({"hgx-h100-8", "dgx-a100"}, "qm9700", "").empty());
 }
