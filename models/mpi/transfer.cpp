@@ -141,16 +141,25 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   const double packet = std::min(static_cast<double>(size.value), mtu);
   const auto crossings = merged(route.crossings);
   double stages = 0;
+  double wires = 0;
+  double slowest_wire = 0;
   for (const auto& crossing : crossings) {
     if (!context_.resources.is_link(crossing.resource)) continue;
     const auto kind = context_.topology.link_kind(LinkId{crossing.resource});
-    if (kind == LinkKind::pcie || kind == LinkKind::network) stages += packet / capacity_of(context_, crossing);
+    const double stage = packet / capacity_of(context_, crossing);
+    if (kind == LinkKind::pcie || kind == LinkKind::network) stages += stage;
+    if (kind != LinkKind::network) continue;
+    wires += stage;
+    slowest_wire = std::max(slowest_wire, stage);
   }
   const double slowest = packet / bottleneck(context_, route.crossings);
   const auto& share = context_.parameters.first_of(
       {context_.topology.device(from_hca).type + ".store_and_forward", "verbs.store_and_forward"_key});
   out.terms.push_back(computed_term("first packet through every stage", share.value * std::max(0.0, stages - slowest),
                                     share.name, share.source));
+  auto whole = whole_packet_term(context_, route, from_hca, packet);
+  whole.time = whole.time - from_seconds(share.value * (wires - slowest_wire));  // paid as stages
+  if (whole.time.ps > 0) out.terms.push_back(std::move(whole));
   out.flow.bytes = static_cast<double>(size.value) / rails;
   auto all = route.crossings;
   out.flow.legs = route.legs;

@@ -13,12 +13,13 @@ void merge_hop(std::vector<Hops>& hops, const Route& route, double count, Device
     if (known.kind != route.kind) continue;
     known.count += count;
     known.link_latency = std::max(known.link_latency, route.latency);
+    known.whole_packet_wait = std::max(known.whole_packet_wait, route.whole_packet_wait);
     known.adapter_latency = std::max(known.adapter_latency, route.adapter_latency);
     if (sum(route.guest_terms) > sum(known.guest_terms)) known.guest_terms = route.guest_terms;
     known.lands_in_gpu = known.lands_in_gpu || route.lands_in_gpu;
     return;
   }
-  hops.push_back({route.kind, count, route.latency, route.adapter_latency, route.guest_terms,
+  hops.push_back({route.kind, count, route.latency, route.whole_packet_wait, route.adapter_latency, route.guest_terms,
                   is_network(route.kind) ? adapter : DeviceId{}, route.lands_in_gpu});
 }
 

@@ -86,6 +86,7 @@ bool uses_tcp(const PlanContext& context, DeviceId hca) {
 void append(Route& route, const Route& next) {
   route.crossings.insert(route.crossings.end(), next.crossings.begin(), next.crossings.end());
   route.latency += next.latency;
+  route.whole_packet_wait += next.whole_packet_wait;
   route.adapter_latency += next.adapter_latency;
   route.lands_in_gpu = route.lands_in_gpu || next.lands_in_gpu;
   route.pcie_switch_hops += next.pcie_switch_hops;
@@ -259,6 +260,15 @@ void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, st
   }
   for (const auto link : path->links) add_network_link(context.resources, link, 1, route.crossings);
   route.latency += path->latency;
+  route.whole_packet_wait += whole_packet_wait(context.topology, path->links);
+}
+
+Term whole_packet_term(const PlanContext& context, const Route& route, DeviceId from_hca, double bytes) {
+  const double frame = route.whole_packet_wait > 0 ? first_frame(context.topology, context.parameters,
+                                                                 context.topology.device(from_hca).type, bytes)
+                                                   : 0;
+  return {"first packet whole at switches to faster links", from_seconds(route.whole_packet_wait * frame), "topology",
+          "switches cut through to ports no faster than the one a packet comes in by"};
 }
 
 double half_latency_s(const PlanContext& context, DeviceId hca) { return 0.5 * device_value(context, hca, "latency"); }
