@@ -38,6 +38,25 @@ std::string Transfers::why_not_direct(const EndPoint& end, DeviceId hca, Bytes s
   return {};
 }
 
+GivenUsed Transfers::gpudirect_setting(const std::vector<EndPoint>& ends) const {
+  const auto& limit = context_.software.gpudirect_limit;
+  const auto usual = to_string(profile_.gpudirect_limit);
+  GivenUsed out{"GPUDirect RDMA up to", limit ? to_string(*limit) : "default", usual, ""};
+  int devices = 0;
+  int never = 0;
+  for (const auto& end : ends) {
+    if (!end.is_device() || end.hcas.empty()) continue;
+    ++devices;
+    const auto why = why_not_direct(end, end.hcas.front(), Bytes{0});
+    if (why.empty()) continue;
+    ++never;
+    if (out.reason.empty()) out.reason = why;
+  }
+  if (never > 0)
+    out.used = never == devices ? "never" : fmt::format("{}, never of {} of {} GPUs", usual, never, devices);
+  return out;
+}
+
 Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,
                                bool direct_from, bool direct_to) const {
   const auto from_hca = from.hcas[rail % from.hcas.size()];

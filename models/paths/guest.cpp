@@ -248,8 +248,22 @@ std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::v
                    fmt::format("{}{}, {} VM{} per host", to_string(guest.hypervisor), version, guest.vms_per_host,
                                guest.vms_per_host == 1 ? "" : "s")});
   }
-  if (out.empty() || gpus.empty()) return out;
+  if (gpus.empty()) return out;
   const auto gpu = gpus.front();
+  const auto redirection = [&] {
+    const auto& guest = guest_settings(context, gpu);
+    return GivenUsed{"peer traffic",
+                     guest.is_virtual()
+                         ? fmt::format("acs {}, ats {}", to_string(guest.acs), guest.has_ats ? "on" : "off")
+                         : fmt::format("acs {}", to_string(guest.acs)),
+                     "through the root complex",
+                     guest.acs == AcsMode::redirect ? "access control redirects every request"
+                                                    : "devices without ATS leave translation to the root complex"};
+  };
+  if (out.empty()) {
+    if (guest_settings(context, gpu).redirects_peers()) out.push_back(redirection());
+    return out;
+  }
   for (const bool by_nvlink : {true, false}) {
     if (!has_peer(context, gpu, by_nvlink)) continue;
     const auto gate = peer_gate_of(context, gpu, by_nvlink);
@@ -262,13 +276,7 @@ std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::v
   if (!hcas.empty()) {
     const auto gate = gpudirect_gate_of(context, gpu, hcas.front());
     out.push_back({"GPUDirect RDMA in the VM", "default", gate.is_open ? "possible" : "impossible", gate.reason});
-    if (gate.is_open && guest_settings(context, gpu).redirects_peers()) {
-      const auto& guest = guest_settings(context, gpu);
-      out.push_back({"peer traffic", fmt::format("acs {}, ats {}", to_string(guest.acs), guest.has_ats ? "on" : "off"),
-                     "through the root complex",
-                     guest.acs == AcsMode::redirect ? "access control redirects every request"
-                                                    : "devices without ATS leave translation to the root complex"});
-    }
+    if (gate.is_open && guest_settings(context, gpu).redirects_peers()) out.push_back(redirection());
   }
   return out;
 }

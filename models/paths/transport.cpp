@@ -119,25 +119,24 @@ std::vector<Leg> merged_legs(std::vector<Leg> legs) {
 
 namespace {
 
-/// Peer requests that the root complexes of the socket translate share what the socket can translate. False when
-/// nothing is translated there, or the processor has no such figure: then its limits for peer traffic hold.
-bool add_translation(const PlanContext& context, const Path& path, bool is_read, Route& route) {
+/// Peer requests that the root complexes of the socket translate share what the socket can translate, beside the
+/// processor's limits for peer traffic; nothing where none is translated or the processor has no such figure.
+void add_translation(const PlanContext& context, const Path& path, bool is_read, Route& route) {
   const auto from = context.topology.link(path.links.front()).from;
   const auto& guest = guest_settings(context, from);
   const bool is_translated = guest.is_virtual() && guest.translation == PeerTranslation::shared;
-  if (path.uses_nvlink || (!guest.redirects_peers() && !is_translated)) return false;
+  if (path.uses_nvlink || (!guest.redirects_peers() && !is_translated)) return;
   if (guest.is_virtual())
     route.guest_terms.push_back(parameter_term(context.parameters,
                                                "virtualization: peer requests translated by the root complex",
                                                "virtualization.translation_time"_key));
   const auto name = fmt::format("{}.translated_peer_bandwidth", processor_of(context.topology, from));
   const auto* limit = context.parameters.find(name);
-  if (limit == nullptr) return false;
+  if (limit == nullptr) return;
   const auto device = context.topology.device(from);
   const auto socket = context.topology.device_in_host(device.host, DeviceKind::socket, std::max(0, device.socket));
   const auto kind = is_read ? Limit::translation : Limit::translation_write;
   route.crossings.push_back({context.resources.extra(kind, socket, limit->value, name), 1});
-  return true;
 }
 
 }  // namespace
@@ -148,9 +147,7 @@ void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& 
   route.pcie_switch_hops += path.pcie_switch_hops;
   route.socket_crossings += path.socket_crossings;
   if (path.links.empty()) return;
-  // A virtual machine's figure holds the root complexes' own limits already.
-  const bool is_virtual = guest_settings(context, context.topology.link(path.links.front()).from).is_virtual();
-  if (add_translation(context, path, is_read, route) && is_virtual) return;
+  add_translation(context, path, is_read, route);
   // What a GPU on NVLink-C2C has is memory of its processor to others, no peer.
   const auto is_memory = [&](DeviceId end) { return has_c2c(context.topology, end); };
   const bool is_of_c2c = is_memory(context.topology.link(path.links.front()).from) ||
