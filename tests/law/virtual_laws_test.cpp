@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "tests/support/approx.hpp"
 #include "tests/support/clusters.hpp"
 #include "tests/support/random.hpp"
 
@@ -107,4 +108,18 @@ TEST_CASE("peer requests that root complexes translate pass their own limits too
     const std::string guest = "{mode: passthrough, hypervisor: kvm, guest_topology: shown}";
     CHECK(least_ratio(forecast(kind, "bare-metal", workload), forecast(kind, guest, workload)) >= 1);
   }
+}
+
+TEST_CASE("what virtual functions may carry bounds steps of training as it bounds operations") {
+  const Kind kind{"server-2s-skylake-4v100", "sn2700"};
+  const auto bound = [&](const std::string& limit) {
+    const auto row = forecast(kind, "{mode: sr-iov, rate_limit: " + limit + "}",
+                              "benchmark: training, network: resnet-50, batch_per_gpu: 8, gpus: 8")
+                         .workloads[0]
+                         .rows.at(0);
+    CHECK(row.physical_bound <= row.time);
+    return row.physical_bound.seconds();
+  };
+  CHECK(bound("2 Gb/s") == test::approx(5 * bound("10 Gb/s")).epsilon(1e-6));
+  CHECK(bound("200 Gb/s") < bound("10 Gb/s"));
 }
