@@ -46,3 +46,40 @@ TEST_CASE("hosts whose switches redirect peer requests say so bare, too") {
   CHECK(traffic("bare-metal") == "through the root complex");
   CHECK(traffic("passthrough").empty());
 }
+
+TEST_CASE("VMs whose times differ say which of their settings differ") {
+  const auto forecast = [](const std::string& virtualization) {
+    return test::run(test::scenario(fmt::format(
+        "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n"
+        "    - {{name: n, count: 2, type: server-2s-rome-4a100}}\n  fabric: {{single_switch: {{switch: sn2700}}}}\n"
+        "virtualization: {}\nworkload: {{benchmark: osu_bcast, buffers: device, sizes: [8 B, 64 KiB, 16 MiB]}}\n",
+        virtualization)));
+  };
+  const auto said = [](const Prediction& prediction) {
+    std::string out;
+    for (const auto& one : prediction.workloads[0].settings)
+      out += one.setting + ": " + one.used + ", " + one.reason + "\n";
+    return out;
+  };
+  int differ = 0;
+  for (const std::string base : {"mode: sr-iov", "mode: tcp", "mode: tcp, hypervisor: kvm"}) {
+    const auto plain = forecast("{" + base + "}");
+    for (const std::string more :
+         {"vcpus: 200", "numa: off", "latency_sensitivity: high", "rate_limit: 5 Gb/s", "translation: shared",
+          "acs: redirect", "ats: off", "allow_p2p: off", "guest_topology: shown", "huge_pages: off", "mtu: 1500",
+          "vhost: off", "vms_per_host: 2"}) {
+      CAPTURE(base);
+      CAPTURE(more);
+      const auto other = forecast("{" + base + ", " + more + "}");
+      bool is_equal = true;
+      for (std::size_t r = 0; r < plain.workloads[0].rows.size(); ++r)
+        is_equal = is_equal && plain.workloads[0].rows[r].time == other.workloads[0].rows[r].time;
+      if (is_equal) continue;
+      ++differ;
+      CHECK(said(plain) != said(other));
+    }
+  }
+  CHECK(differ > 12);
+  CHECK(said(forecast("{mode: sr-iov, vcpus: 200, numa: off}")).find("1 VM per host, vcpus 200, numa off") !=
+        std::string::npos);
+}
