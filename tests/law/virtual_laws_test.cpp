@@ -23,11 +23,11 @@ struct Kind {
 const std::vector<Kind> k_kinds{{"hgx-h100-8", "qm9700"},
                                 {"dgx-a100", "qm8700"},
                                 {"dgx-1-v100", "sb7800"},
-                                {"leonardo-booster", "qm8700"},
-                                {"server-2s-broadwell-4p100", "sn2700"},
-                                {"server-2s-skylake-4v100", "sn2700"},
+                                {"leonardo-booster", "sb7800"},
+                                {"server-2s-broadwell-4p100", "sb7800"},
+                                {"server-2s-skylake-4v100", "sb7800"},
                                 {"server-2s-icelake-4a40", "sn2700"},
-                                {"server-2s-rome-4a100", "sn2700"},
+                                {"server-2s-rome-4a100", "qm8700"},
                                 {"server-2s-sapphirerapids-8l40s", "sn5600"},
                                 {"server-epyc-a100-hdr-sys", "qm8700"},
                                 {"server-2v100-cx3pro", "ethernet-40g-tor"},
@@ -101,7 +101,7 @@ TEST_CASE("a guest that is faster than its host bare says that it does not see t
 }
 
 TEST_CASE("peer requests that root complexes translate pass their own limits too") {
-  const Kind kind{"leonardo-booster", "qm8700"};
+  const Kind kind{"leonardo-booster", "sb7800"};
   for (const auto* workload : {"benchmark: osu_bcast, buffers: device, sizes: [4 MiB]",
                                "benchmark: osu_bw, buffers: [device, device], sizes: [4 MiB]"}) {
     CAPTURE(workload);
@@ -111,7 +111,7 @@ TEST_CASE("peer requests that root complexes translate pass their own limits too
 }
 
 TEST_CASE("what virtual functions may carry bounds steps of training as it bounds operations") {
-  const Kind kind{"server-2s-skylake-4v100", "sn2700"};
+  const Kind kind{"server-2s-skylake-4v100", "sb7800"};
   const auto bound = [&](const std::string& limit) {
     const auto row = forecast(kind, "{mode: sr-iov, rate_limit: " + limit + "}",
                               "benchmark: training, network: resnet-50, batch_per_gpu: 8, gpus: 8")

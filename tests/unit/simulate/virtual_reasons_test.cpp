@@ -51,7 +51,7 @@ TEST_CASE("VMs whose times differ say which of their settings differ") {
   const auto forecast = [](const std::string& virtualization) {
     return test::run(test::scenario(fmt::format(
         "schema: fabricast/scenario/1\nname: s\ntopology:\n  schema: fabricast/topology/1\n  name: t\n  hosts:\n"
-        "    - {{name: n, count: 2, type: server-2s-rome-4a100}}\n  fabric: {{single_switch: {{switch: sn2700}}}}\n"
+        "    - {{name: n, count: 2, type: server-2s-icelake-4a40}}\n  fabric: {{single_switch: {{switch: sn2700}}}}\n"
         "virtualization: {}\nworkload: {{benchmark: osu_bcast, buffers: device, sizes: [8 B, 64 KiB, 16 MiB]}}\n",
         virtualization)));
   };
