@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// iperf3, client or server, as text and JSON (-J). A test is one row: the block that its senders write (-l, 128 KiB
-// unless told otherwise) and what all its streams carried together, as the receiver counted it; of a test that was cut,
-// the mean of its intervals. Bits are thousands, bytes 1024 (iperf3's units.c), so "9.42 Gbits/sec" is 9.42e9 bit/s and
-// "1244 MBytes/sec" 1244 x 2^20 B/s. Intervals that are left out (-O) are marked "(omitted)".
+// iperf3, client or server, as text and JSON (-J, --json-stream). A test is one row: the block that its senders write
+// (-l, 128 KiB unless told otherwise) and what all its streams carried together, as the receiver counted it; of a test
+// that was cut, the mean of its intervals. Bits are thousands, bytes 1024 (iperf3's units.c), so "9.42 Gbits/sec"
+// is 9.42e9 bit/s and "1244 MBytes/sec" 1244 x 2^20 B/s. Intervals that are left out (-O) are marked "(omitted)".
 //
 //   [ ID][Role] Interval           Transfer     Bitrate         Retr
 //   [  5][TX-C]   0.00-10.00  sec  11.0 GBytes  9.42 Gbits/sec    0   sender
@@ -197,6 +197,21 @@ MeasuredLog read_iperf3_test(const LogText& log, Lines lines) {
   return table;
 }
 
+/// Bits per second over the intervals that count, of a test that was cut.
+double mean_of_intervals(const nlohmann::json& top) {
+  double bytes = 0, seconds = 0;
+  const auto intervals = top.find("intervals");
+  if (intervals == top.end()) return 0;
+  for (const auto& one : *intervals) {
+    const auto& sum = object_of(one, "sum");
+    const auto omitted = sum.find("omitted");
+    if (omitted != sum.end() && *omitted == true) continue;
+    bytes += std::max(0.0, number_of(sum, "bytes").value_or(0));
+    seconds += std::max(0.0, number_of(sum, "seconds").value_or(0));
+  }
+  return seconds > 0 ? 8 * bytes / seconds : 0;
+}
+
 }  // namespace
 
 bool starts_iperf3(std::string_view line) {
@@ -228,6 +243,11 @@ std::optional<MeasuredLog> iperf3_json(const nlohmann::json& top, const LogText&
     add_warning(table, file_warning(log.name, "the senders kept to a given rate (-b), which is not forecast"));
   auto rate = number_of(object_of(end, "sum_received"), "bits_per_second");
   if (!rate || *rate <= 0) rate = number_of(object_of(end, "sum_sent"), "bits_per_second");
+  if (!rate || *rate <= 0) {
+    rate = mean_of_intervals(top);
+    if (*rate > 0)
+      add_warning(table, file_warning(log.name, "the test has no summary, the mean of its intervals is taken"));
+  }
   const auto block = bytes_of(test, "blksize");
   if (rate && *rate > 0) add_rate(table, block && block->value > 0 ? block : std::nullopt, *rate / 8, 0);
   return table;

@@ -314,8 +314,34 @@ std::vector<std::string_view> documents_of(std::string_view text) {
   return out;
 }
 
-void read_document(std::string_view text, const LogText& log, std::vector<MeasuredLog>& tables) {
+/// iperf3 --json-stream: an object for each event, put together to what -J prints at the end.
+class EventStream {
+ public:
+  /// Takes an event; false when the object is none.
+  bool take(const json& top, const LogText& log, std::vector<MeasuredLog>& tables) {
+    const auto event = text_of(top, "event");
+    const auto data = top.find("data");
+    if (event.empty() || data == top.end()) return false;
+    if (event == "start") finish(log, tables);
+    if (event == "interval")
+      test_["intervals"].push_back(*data);
+    else
+      test_[event] = *data;
+    return true;
+  }
+
+  void finish(const LogText& log, std::vector<MeasuredLog>& tables) {
+    if (auto streams = iperf3_json(test_, log)) tables.push_back(std::move(*streams));
+    test_ = json::object();
+  }
+
+ private:
+  json test_ = json::object();
+};
+
+void read_document(std::string_view text, const LogText& log, EventStream& events, std::vector<MeasuredLog>& tables) {
   const auto found = harvest(text);
+  if (events.take(found.top, log, tables)) return;
   if (!found.results.empty() || found.top.contains("nccl_version")) {
     tables.push_back(nccl_table(log, found));
   } else if (auto streams = iperf3_json(found.top, log)) {
@@ -331,7 +357,9 @@ void read_document(std::string_view text, const LogText& log, std::vector<Measur
 
 std::vector<MeasuredLog> read_json(std::string_view text, const std::string& name) {
   std::vector<MeasuredLog> tables;
-  for (const auto document : documents_of(text)) read_document(document, {name, {}, {}}, tables);
+  EventStream events;
+  for (const auto document : documents_of(text)) read_document(document, {name, {}, {}}, events, tables);
+  events.finish({name, {}, {}}, tables);
   return tables;
 }
 

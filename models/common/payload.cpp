@@ -27,6 +27,24 @@ double payload_share(const Topology& topology, const ParameterSet& parameters, c
   return mtu > 0 ? mtu / (mtu + parameters.value_or(type, "packet_header", 0)) : 1;
 }
 
+double whole_packet_wait(const Topology& topology, const std::vector<LinkId>& links) {
+  double waits = 0;
+  double slowest = 0;
+  double last = 0;
+  for (const auto link : links) {
+    const double one = 1 / topology.link_bandwidth(link).bytes_per_s;
+    if (one < last) waits += last;
+    slowest = std::max(slowest, one);
+    last = one;
+  }
+  return waits + last - slowest;
+}
+
+double first_frame(const Topology& topology, const ParameterSet& parameters, const std::string& type, double bytes) {
+  const double payload = packet_payload(topology.spec().fabric, parameters, type);
+  return std::min(bytes, payload) + parameters.value_or(type, "packet_header", 0);
+}
+
 std::vector<std::string> packet_assumptions(const Topology& topology, const ParameterSet& parameters) {
   if (topology.spec().fabric.mtu) return {};
   std::set<std::string> with_rdma;

@@ -132,6 +132,7 @@ class CollectivePlanner : public Planner {
     out.push_back({"algorithm", workload_.algorithm,
                    workload_.algorithm == "auto" ? "per size, see the table" : workload_.algorithm,
                    workload_.algorithm == "auto" ? "the library's decision rules" : "forced"});
+    if (num_hosts_ > 1 && ranks_[0].is_device()) out.push_back(transfers_.gpudirect_setting(ranks_));
     if (library_ == Library::ucc)
       out.push_back({"mpi_collectives", "ucc", "ucc", "the decision rules are those of its transport over UCX"});
     if (library_ == Library::hcoll)

@@ -248,18 +248,9 @@ std::vector<GivenUsed> PointToPointPlanner::settings() const {
   settings.push_back({"eager limit", software.eager_limit ? to_string(*software.eager_limit) : "default",
                       to_string(profile.eager_limit), ""});
   if (pairs_[0].first.is_device() || pairs_[0].second.is_device()) {
-    const auto& end = pairs_[0].first.is_device() ? pairs_[0].first : pairs_[0].second;
-    std::string used = to_string(profile.gpudirect_limit);
-    std::string reason;
-    if (num_hosts() > 1 && !end.hcas.empty()) {
-      const auto allowed = gpudirect_rdma(transfers_.context(), end.gpu, end.hcas.front(), profile.gpudirect_farthest);
-      if (!allowed.is_allowed) {
-        used = "never";
-        reason = allowed.reason;
-      }
-    }
-    settings.push_back({"GPUDirect RDMA up to",
-                        software.gpudirect_limit ? to_string(*software.gpudirect_limit) : "default", used, reason});
+    std::vector<EndPoint> ends;
+    for (const auto& [one, other] : pairs_) ends.insert(ends.end(), {one, other});
+    settings.push_back(transfers_.gpudirect_setting(num_hosts() > 1 ? ends : std::vector<EndPoint>{}));
   }
   return settings;
 }

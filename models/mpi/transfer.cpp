@@ -38,6 +38,25 @@ std::string Transfers::why_not_direct(const EndPoint& end, DeviceId hca, Bytes s
   return {};
 }
 
+GivenUsed Transfers::gpudirect_setting(const std::vector<EndPoint>& ends) const {
+  const auto& limit = context_.software.gpudirect_limit;
+  const auto usual = to_string(profile_.gpudirect_limit);
+  GivenUsed out{"GPUDirect RDMA up to", limit ? to_string(*limit) : "default", usual, ""};
+  int devices = 0;
+  int never = 0;
+  for (const auto& end : ends) {
+    if (!end.is_device() || end.hcas.empty()) continue;
+    ++devices;
+    const auto why = why_not_direct(end, end.hcas.front(), Bytes{0});
+    if (why.empty()) continue;
+    ++never;
+    if (out.reason.empty()) out.reason = why;
+  }
+  if (never > 0)
+    out.used = never == devices ? "never" : fmt::format("{}, never of {} of {} GPUs", usual, never, devices);
+  return out;
+}
+
 Route Transfers::network_route(const EndPoint& from, const EndPoint& to, std::size_t rail, std::uint64_t flow,
                                bool direct_from, bool direct_to) const {
   const auto from_hca = from.hcas[rail % from.hcas.size()];
@@ -141,16 +160,25 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   const double packet = std::min(static_cast<double>(size.value), mtu);
   const auto crossings = merged(route.crossings);
   double stages = 0;
+  double wires = 0;
+  double slowest_wire = 0;
   for (const auto& crossing : crossings) {
     if (!context_.resources.is_link(crossing.resource)) continue;
     const auto kind = context_.topology.link_kind(LinkId{crossing.resource});
-    if (kind == LinkKind::pcie || kind == LinkKind::network) stages += packet / capacity_of(context_, crossing);
+    const double stage = packet / capacity_of(context_, crossing);
+    if (kind == LinkKind::pcie || kind == LinkKind::network) stages += stage;
+    if (kind != LinkKind::network) continue;
+    wires += stage;
+    slowest_wire = std::max(slowest_wire, stage);
   }
   const double slowest = packet / bottleneck(context_, route.crossings);
   const auto& share = context_.parameters.first_of(
       {context_.topology.device(from_hca).type + ".store_and_forward", "verbs.store_and_forward"_key});
   out.terms.push_back(computed_term("first packet through every stage", share.value * std::max(0.0, stages - slowest),
                                     share.name, share.source));
+  auto whole = whole_packet_term(context_, route, from_hca, packet);
+  whole.time = whole.time - from_seconds(share.value * (wires - slowest_wire));  // paid as stages
+  if (whole.time.ps > 0) out.terms.push_back(std::move(whole));
   out.flow.bytes = static_cast<double>(size.value) / rails;
   auto all = route.crossings;
   out.flow.legs = route.legs;

@@ -130,6 +130,9 @@ class Transfers {
   /// Software of one message in shared memory.
   [[nodiscard]] Term shared_memory_software(const EndPoint& from, bool is_of_host, Bytes size) const;
 
+  /// Up to which size adapters read and write the GPUs of `ends` (those of several hosts), or why not.
+  [[nodiscard]] GivenUsed gpudirect_setting(const std::vector<EndPoint>& ends) const;
+
   /// What says how closely messages like this one follow each other.
   [[nodiscard]] std::string gap_parameter_of(const Message& message) const {
     return message.gap_parameter.empty() ? named<"mpi.{}.message_gap">(profile_.name) : message.gap_parameter;

@@ -13,6 +13,7 @@ void merge_hops(std::vector<Hops>& hops, const Hops& more) {
     if (known.kind != more.kind) continue;
     known.count += more.count;
     known.link_latency = std::max(known.link_latency, more.link_latency);
+    known.whole_packet_wait = std::max(known.whole_packet_wait, more.whole_packet_wait);
     known.adapter_latency = std::max(known.adapter_latency, more.adapter_latency);
     if (sum(more.guest_terms) > sum(known.guest_terms)) known.guest_terms = more.guest_terms;
     known.lands_in_gpu = known.lands_in_gpu || more.lands_in_gpu;
@@ -22,7 +23,7 @@ void merge_hops(std::vector<Hops>& hops, const Hops& more) {
 }
 
 void merge_hop(std::vector<Hops>& hops, const Route& route, double count, DeviceId adapter) {
-  merge_hops(hops, {route.kind, count, route.latency, route.adapter_latency, route.guest_terms,
+  merge_hops(hops, {route.kind, count, route.latency, route.whole_packet_wait, route.adapter_latency, route.guest_terms,
                     is_network(route.kind) ? adapter : DeviceId{}, route.lands_in_gpu});
 }
 
@@ -32,7 +33,8 @@ void keep_slowest(std::vector<Hops>& slowest, std::vector<Hops> hops) {
     auto& [kind, of_kind, count, latency] = out;
     for (const auto& one : all) {
       count += one.count;
-      latency = std::max(latency, one.link_latency + one.adapter_latency + sum(one.guest_terms));
+      latency =
+          std::max(latency, one.link_latency + one.whole_packet_wait + one.adapter_latency + sum(one.guest_terms));
       if (static_cast<int>(one.kind) < kind) continue;
       kind = static_cast<int>(one.kind);
       of_kind = one.count;

@@ -17,6 +17,7 @@ struct Hops {
   TransportKind kind = TransportKind::nvlink;
   double count = 0;
   Duration link_latency;          ///< of one hop: links and switches
+  double whole_packet_wait = 0;   ///< of one hop: seconds per byte of its first packet, see Route
   Duration adapter_latency;       ///< of one hop: HCAs
   std::vector<Term> guest_terms;  ///< of one message: what VMs add
   DeviceId adapter;               ///< sending HCA of such a hop; value -1 inside a host

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/parameter_name.hpp"
+#include "fabricast/models/payload.hpp"
 #include "nccl/algorithms/algorithm.hpp"
 #include "nccl/transports/transports.hpp"
 #include "paths/contention.hpp"
@@ -21,6 +22,15 @@ namespace {
 /// One proxy thread serves the sockets of all channels in turn.
 double crowd_factor(const Operation& op, TransportKind kind) { return is_loopback(op, kind) ? op.channels : 1; }
 
+/// At switches to faster links the first packet of a slice waits until all of it is there.
+double whole_packet_time(const Hops& hops, const Steps& steps) {
+  if (hops.whole_packet_wait == 0) return 0;
+  const auto& op = steps.op;
+  const double slice = steps.algorithm.slice(hops, steps.cut) / op.pattern.units / op.share;
+  return hops.whole_packet_wait *
+         first_frame(op.context.topology, op.context.parameters, op.context.topology.device(hops.adapter).type, slice);
+}
+
 Term hop_term(const Hops& hops, const Steps& steps) {
   const auto& op = steps.op;
   const bool is_inside = is_loopback(op, hops.kind);
@@ -32,7 +42,8 @@ Term hop_term(const Hops& hops, const Steps& steps) {
   if (is_inside) exchange = (exchange + socket_data_time(steps)) * scattered_threads_factor(op.context, op.group.gpu);
   exchange *= crowd_factor(op, hops.kind);
   double one = std::max(exchange, hops.link_latency.seconds());
-  if (is_network(hops.kind)) one = exchange + hops.link_latency.seconds() + hops.adapter_latency.seconds();
+  if (is_network(hops.kind))
+    one = exchange + hops.link_latency.seconds() + whole_packet_time(hops, steps) + hops.adapter_latency.seconds();
   // Meanwhile the proxy serves what else it has on its way.
   const double served = is_network(hops.kind) && !is_inside ? proxy_time(hops, steps) : 0;
   const Parameter& longer = served > one ? message_parameter(hops, steps) : time;

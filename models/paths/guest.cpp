@@ -3,6 +3,7 @@
 #include "paths/guest.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -230,6 +231,39 @@ std::vector<Term> virtual_compute_terms(const PlanContext& context, DeviceId gpu
   return terms;
 }
 
+namespace {
+
+/// What was written of a VM beside its devices and changes times, in its file's words: ", vcpus 8, numa off".
+std::string written_of(const Virtualization& guest) {
+  const auto flag = [](bool is_on) { return std::string(is_on ? "on" : "off"); };
+  const std::vector<std::pair<std::string, std::string>> all{
+      {"vcpus", guest.vcpus ? std::to_string(*guest.vcpus) : ""},
+      {"cpu_load", fmt::format("{:g}", guest.cpu_load)},
+      {"cpu_shares", fmt::format("{:g}", guest.cpu_shares)},
+      {"numa",
+       guest.numa_nodes.empty() ? flag(guest.is_numa_aligned) : fmt::format("[{}]", fmt::join(guest.numa_nodes, ", "))},
+      {"huge_pages", flag(guest.has_huge_pages)},
+      {"latency_sensitivity", std::string(to_string(guest.latency_sensitivity))},
+      {"acs", std::string(to_string(guest.acs))},
+      {"ats", flag(guest.has_ats)},
+      {"allow_p2p", flag(guest.allow_p2p)},
+      {"translation", std::string(to_string(guest.translation))},
+      {"guest_topology", std::string(to_string(guest.guest_topology))},
+      {"nvswitches", std::string(to_string(guest.nvswitches))},
+      {"rate_limit", guest.rate_limit ? to_string(*guest.rate_limit) : ""},
+      {"mtu", std::to_string(guest.mtu)},
+      {"vhost", flag(guest.has_vhost)},
+      {"profile", guest.profiles.size() > 1 ? fmt::format("[{}]", fmt::join(guest.profiles, ", ")) : guest.profile},
+      {"busy_neighbours", std::to_string(guest.busy_neighbours)},
+      {"gpu_share", fmt::format("{:g}", guest.gpu_share)}};
+  std::string out;
+  for (const auto& [key, value] : all)
+    if (guest.locations.contains(key)) out += fmt::format(", {} {}", key, value);
+  return out;
+}
+
+}  // namespace
+
 std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::vector<DeviceId>& gpus) {
   std::vector<GivenUsed> out;
   std::set<int> shapes;
@@ -239,17 +273,31 @@ std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::v
     const auto version =
         guest.hypervisor == Hypervisor::esxi ? fmt::format(" {}", to_string(guest.version)) : std::string();
     if (!guest.vm_name.empty()) {
-      out.push_back(
-          {"VM", guest.vm_name, held_devices(guest), fmt::format("{}{}", to_string(guest.hypervisor), version)});
+      out.push_back({"VM", guest.vm_name, held_devices(guest),
+                     fmt::format("{}{}{}", to_string(guest.hypervisor), version, written_of(guest))});
       continue;
     }
     out.push_back({"virtualization", std::string(to_string(guest.mode)),
                    fmt::format("GPUs by {}, adapters by {}", to_string(guest.gpu), to_string(guest.nic)),
-                   fmt::format("{}{}, {} VM{} per host", to_string(guest.hypervisor), version, guest.vms_per_host,
-                               guest.vms_per_host == 1 ? "" : "s")});
+                   fmt::format("{}{}, {} VM{} per host{}", to_string(guest.hypervisor), version, guest.vms_per_host,
+                               guest.vms_per_host == 1 ? "" : "s", written_of(guest))});
   }
-  if (out.empty() || gpus.empty()) return out;
+  if (gpus.empty()) return out;
   const auto gpu = gpus.front();
+  const auto redirection = [&] {
+    const auto& guest = guest_settings(context, gpu);
+    return GivenUsed{"peer traffic",
+                     guest.is_virtual()
+                         ? fmt::format("acs {}, ats {}", to_string(guest.acs), guest.has_ats ? "on" : "off")
+                         : fmt::format("acs {}", to_string(guest.acs)),
+                     "through the root complex",
+                     guest.acs == AcsMode::redirect ? "access control redirects every request"
+                                                    : "devices without ATS leave translation to the root complex"};
+  };
+  if (out.empty()) {
+    if (guest_settings(context, gpu).redirects_peers()) out.push_back(redirection());
+    return out;
+  }
   for (const bool by_nvlink : {true, false}) {
     if (!has_peer(context, gpu, by_nvlink)) continue;
     const auto gate = peer_gate_of(context, gpu, by_nvlink);
@@ -262,13 +310,7 @@ std::vector<GivenUsed> virtual_settings(const PlanContext& context, const std::v
   if (!hcas.empty()) {
     const auto gate = gpudirect_gate_of(context, gpu, hcas.front());
     out.push_back({"GPUDirect RDMA in the VM", "default", gate.is_open ? "possible" : "impossible", gate.reason});
-    if (gate.is_open && guest_settings(context, gpu).redirects_peers()) {
-      const auto& guest = guest_settings(context, gpu);
-      out.push_back({"peer traffic", fmt::format("acs {}, ats {}", to_string(guest.acs), guest.has_ats ? "on" : "off"),
-                     "through the root complex",
-                     guest.acs == AcsMode::redirect ? "access control redirects every request"
-                                                    : "devices without ATS leave translation to the root complex"});
-    }
+    if (gate.is_open && guest_settings(context, gpu).redirects_peers()) out.push_back(redirection());
   }
   return out;
 }

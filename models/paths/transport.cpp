@@ -86,6 +86,7 @@ bool uses_tcp(const PlanContext& context, DeviceId hca) {
 void append(Route& route, const Route& next) {
   route.crossings.insert(route.crossings.end(), next.crossings.begin(), next.crossings.end());
   route.latency += next.latency;
+  route.whole_packet_wait += next.whole_packet_wait;
   route.adapter_latency += next.adapter_latency;
   route.lands_in_gpu = route.lands_in_gpu || next.lands_in_gpu;
   route.pcie_switch_hops += next.pcie_switch_hops;
@@ -118,25 +119,24 @@ std::vector<Leg> merged_legs(std::vector<Leg> legs) {
 
 namespace {
 
-/// Peer requests that the root complexes of the socket translate share what the socket can translate. False when
-/// nothing is translated there, or the processor has no such figure: then its limits for peer traffic hold.
-bool add_translation(const PlanContext& context, const Path& path, bool is_read, Route& route) {
+/// Peer requests that the root complexes of the socket translate share what the socket can translate, beside the
+/// processor's limits for peer traffic; nothing where none is translated or the processor has no such figure.
+void add_translation(const PlanContext& context, const Path& path, bool is_read, Route& route) {
   const auto from = context.topology.link(path.links.front()).from;
   const auto& guest = guest_settings(context, from);
   const bool is_translated = guest.is_virtual() && guest.translation == PeerTranslation::shared;
-  if (path.uses_nvlink || (!guest.redirects_peers() && !is_translated)) return false;
+  if (path.uses_nvlink || (!guest.redirects_peers() && !is_translated)) return;
   if (guest.is_virtual())
     route.guest_terms.push_back(parameter_term(context.parameters,
                                                "virtualization: peer requests translated by the root complex",
                                                "virtualization.translation_time"_key));
   const auto name = fmt::format("{}.translated_peer_bandwidth", processor_of(context.topology, from));
   const auto* limit = context.parameters.find(name);
-  if (limit == nullptr) return false;
+  if (limit == nullptr) return;
   const auto device = context.topology.device(from);
   const auto socket = context.topology.device_in_host(device.host, DeviceKind::socket, std::max(0, device.socket));
   const auto kind = is_read ? Limit::translation : Limit::translation_write;
   route.crossings.push_back({context.resources.extra(kind, socket, limit->value, name), 1});
-  return true;
 }
 
 }  // namespace
@@ -147,9 +147,7 @@ void add_dma(const PlanContext& context, const Path& path, bool is_read, Route& 
   route.pcie_switch_hops += path.pcie_switch_hops;
   route.socket_crossings += path.socket_crossings;
   if (path.links.empty()) return;
-  // A virtual machine's figure holds the root complexes' own limits already.
-  const bool is_virtual = guest_settings(context, context.topology.link(path.links.front()).from).is_virtual();
-  if (add_translation(context, path, is_read, route) && is_virtual) return;
+  add_translation(context, path, is_read, route);
   // What a GPU on NVLink-C2C has is memory of its processor to others, no peer.
   const auto is_memory = [&](DeviceId end) { return has_c2c(context.topology, end); };
   const bool is_of_c2c = is_memory(context.topology.link(path.links.front()).from) ||
@@ -259,6 +257,15 @@ void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, st
   }
   for (const auto link : path->links) add_network_link(context.resources, link, 1, route.crossings);
   route.latency += path->latency;
+  route.whole_packet_wait += whole_packet_wait(context.topology, path->links);
+}
+
+Term whole_packet_term(const PlanContext& context, const Route& route, DeviceId from_hca, double bytes) {
+  const double frame = route.whole_packet_wait > 0 ? first_frame(context.topology, context.parameters,
+                                                                 context.topology.device(from_hca).type, bytes)
+                                                   : 0;
+  return {"first packet whole at switches to faster links", from_seconds(route.whole_packet_wait * frame), "topology",
+          "switches cut through to ports no faster than the one a packet comes in by"};
 }
 
 double half_latency_s(const PlanContext& context, DeviceId hca) { return 0.5 * device_value(context, hca, "latency"); }

@@ -27,6 +27,7 @@ struct Route {
   TransportKind kind = TransportKind::nvlink;
   std::vector<Crossing> crossings;  ///< unsorted; a resource may occur twice
   Duration latency;                 ///< links and switches only
+  double whole_packet_wait = 0;     ///< seconds per byte of a lone packet, see models::whole_packet_wait()
   Duration adapter_latency;         ///< one-way HCA processing, sending and receiving side together
   std::vector<Term> guest_terms;    ///< one way, what virtual machines on the ends add
   bool lands_in_gpu = false;        ///< between hosts: the receiver's buffer lies in its GPU
@@ -78,6 +79,8 @@ void add_wire(const PlanContext& context, DeviceId from_hca, DeviceId to_hca, st
 /// Adds to `crossings` what traffic over a network link loads, `times` it: the link, or what routers that choose the
 /// way of each packet spread it over.
 void add_network_link(Resources& resources, LinkId link, int times, std::vector<Crossing>& crossings);
+/// What a message's first packet waits for at switches whose next link is faster; no time where none is.
+Term whole_packet_term(const PlanContext& context, const Route& route, DeviceId from_hca, double bytes);
 double half_latency_s(const PlanContext& context, DeviceId hca);
 Crossing payload_crossing(const PlanContext& context, DeviceId hca, bool is_sender);
 

@@ -78,6 +78,8 @@ class SocketPlanner : public Planner {
     plan.before.push_back(
         {"adapters, both sides", route_.adapter_latency, context_.topology.device(hca).type + ".latency", ""});
     plan.before.push_back({"links and switches", route_.latency, "topology", "link and forwarding latencies"});
+    if (auto whole = whole_packet_term(context_, route_, hca, static_cast<double>(size.value)); whole.time.ps > 0)
+      plan.before.push_back(std::move(whole));
     plan.before.insert(plan.before.end(), route_.guest_terms.begin(), route_.guest_terms.end());
     Node node;
     node.label = "message";

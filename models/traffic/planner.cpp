@@ -81,6 +81,8 @@ class TrafficPlanner final : public Planner {
     flow.latency_terms.push_back(
         {"HCA processing, both sides", route.adapter_latency, hca, parameter == nullptr ? "" : parameter->source});
     flow.latency_terms.push_back({"links and switches", route.latency, "topology", "link and forwarding latencies"});
+    if (auto term = whole_packet_term(context_, route, spec.from, bytes); term.time.ps > 0)
+      flow.latency_terms.push_back(std::move(term));
     flow.latency_terms.insert(flow.latency_terms.end(), route.guest_terms.begin(), route.guest_terms.end());
     flow.latency = sum(flow.latency_terms);
     return flow;

@@ -41,7 +41,9 @@ std::string report_text(const ReplayReport& report, const Topology& topology, co
                          report.ranks.size(), report.format, topology.name(), total);
   if (mean != total)
     out += fmt::format(
-        " at the last rank, {} in the mean over ranks; OSU's tests of calls with a root print means over ranks", mean);
+        " at the last rank, {} in the mean over ranks; OSU's tests of calls with a root print such means of calls one "
+        "behind the other, a barrier between them, in which ranks wait for each other: `run` forecasts those",
+        mean);
   out += "\n";
   out += "# rank  device                  end (us)   compute (us)  exchange (us)   exposed (us)\n";
   for (std::size_t i = 0; i < report.ranks.size() && i < k_most_shown; ++i) {

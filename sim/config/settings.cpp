@@ -137,6 +137,12 @@ class Setter {
       at.source = source;
     }
     if (auto* found = at.find(name)) return found;
+    if (const auto bracket = name.find('['); bracket != std::string::npos && name.ends_with(']')) {
+      fault(fmt::format("'{}' is no part of a path", name),
+            fmt::format("elements of lists stand behind a dot, by name or number: write '{}.{}'",
+                        name.substr(0, bracket), name.substr(bracket + 1, name.size() - bracket - 2)));
+      return nullptr;
+    }
     Node key;
     key.kind = Node::Kind::scalar;
     key.scalar = name;

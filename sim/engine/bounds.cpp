@@ -29,6 +29,11 @@ bool joins_switches(const Resources& resources, int resource) {
   return topology.kind(link.from) == DeviceKind::network_switch && topology.kind(link.to) == DeviceKind::network_switch;
 }
 
+/// Links and the rate limits of virtual functions; no fitted limits.
+bool is_physical(const Resources& resources, int resource) {
+  return resources.is_link(resource) || resources.parameter(resource) == "virtualization.rate_limit";
+}
+
 /// What each resource carries of a node, and what it may at most.
 class Carried {
  public:
@@ -36,8 +41,7 @@ class Carried {
   Carried(const Resources& resources, bool is_spread) : resources_(resources), is_spread_(is_spread) {}
 
   /// Seconds below which no protocol gets `node`: the slowest of all links with the payload of all flows that cross it,
-  /// and of all flows with the latency of their links. Only links and the rate limits of virtual functions count, no
-  /// fitted limits.
+  /// and of all flows with the latency of their links.
   double seconds(const models::Node& node) {
     double slowest = 0;
     std::vector<int> used;
@@ -73,8 +77,7 @@ class Carried {
     auto& one = all_[place];
     if (one.is_known) return one;
     one.is_known = true;
-    one.counts = (resources_.is_link(resource) || resources_.parameter(resource) == "virtualization.rate_limit") &&
-                 !(is_spread_ && joins_switches(resources_, resource));
+    one.counts = is_physical(resources_, resource) && !(is_spread_ && joins_switches(resources_, resource));
     one.capacity = one.counts ? resources_.capacity(resource) : 0;
     return one;
   }
@@ -100,22 +103,22 @@ Duration physical_bound(const Resources& resources, const OperationPlan& plan, b
                                1e12 * (1 - 1e-12))};
 }
 
-/// No program is faster than the bytes of a link over its rate. What it computes rests on fitted efficiencies: no
-/// bound.
+/// No program is faster than the bytes of a link or a virtual function over its rate. What it computes rests on fitted
+/// efficiencies: no bound.
 Duration program_bound(const Resources& resources, const models::Program& program) {
   std::map<int, double> carried;
   for (const auto& node : program.nodes) {
     const auto repeat = static_cast<double>(node.repeat);
     for (const auto& flow : node.flows) {
-      for (const auto& crossing : flow.crossings) {
-        if (resources.is_link(crossing.resource))
-          carried[crossing.resource] += repeat * crossing.times * (flow.payload < 0 ? flow.bytes : flow.payload);
-      }
+      for (const auto& crossing : flow.crossings)
+        carried[crossing.resource] += repeat * crossing.times * (flow.payload < 0 ? flow.bytes : flow.payload);
     }
   }
   Duration bound;
-  for (const auto& [link, bytes] : carried)
-    bound = std::max(bound, Duration{range::whole(bytes / resources.capacity(link) * 1e12 * (1 - 1e-12))});
+  for (const auto& [resource, bytes] : carried) {
+    if (is_physical(resources, resource))
+      bound = std::max(bound, Duration{range::whole(bytes / resources.capacity(resource) * 1e12 * (1 - 1e-12))});
+  }
   return bound;
 }
 

@@ -7,6 +7,7 @@
 #include "base/assert.hpp"
 #include "engine/host_limits.hpp"
 #include "engine/packet_demand.hpp"
+#include "fabricast/models/payload.hpp"
 
 namespace fabricast::engine {
 
@@ -85,13 +86,15 @@ void PacketBackend::pass_host(FlowRef ref, double from) {
   simulation_.at(simulation_.pass(path_ids_[path], until - from), [this, ref, until] { pass_host(ref, until); });
 }
 
-/// Cables and switches on the longest leg: the packets pay it themselves.
+/// Cables and switches on the longest leg, and what a first packet waits for there: the packets pay it themselves.
 Duration PacketBackend::fabric_latency(const Flow& flow) const {
   Duration longest;
   for (const auto& leg : flow.legs) {
     const auto path = topology_.path_between_hcas(leg.from, leg.to, leg.flow);
     FABRICAST_ASSERT(path.has_value(), "no route for a leg of a flow");
-    longest = std::max(longest, path->latency);
+    const double wait = models::whole_packet_wait(topology_, path->links);
+    const double frame = models::first_frame(topology_, input_.parameters, topology_.device(leg.from).type, flow.bytes);
+    longest = std::max(longest, path->latency + from_seconds(wait * frame));
   }
   return longest;
 }

@@ -120,11 +120,15 @@ std::vector<Span> timeline(const models::OperationPlan& plan, const OperationTim
   std::vector<Span> spans;
   const auto before = models::sum(plan.before);
   const auto& nodes = plan.program.nodes;
-  for (std::size_t n = 0; n < nodes.size() && spans.size() < k_longest_timeline; ++n) {
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
     const auto& one = timing.nodes[n];
     if (nodes[n].stream < 0 || one.end <= one.start || one.start.ps < 0) continue;
     const auto& stream = plan.program.streams[static_cast<std::size_t>(nodes[n].stream)];
     spans.push_back({stream.name, nodes[n].label, before + one.start, one.end - one.start});
+  }
+  if (spans.size() > k_longest_timeline) {
+    std::ranges::stable_sort(spans, std::ranges::greater{}, &Span::time);
+    spans.resize(k_longest_timeline);
   }
   std::ranges::stable_sort(spans, {}, &Span::start);
   return spans;

@@ -17,7 +17,7 @@ namespace fabricast::engine {
 std::vector<Term> stream_terms(const models::OperationPlan& plan, const OperationTiming& timing,
                                const ParameterSet& parameters);
 
-/// What the streams of the program did, at most the first `k_longest_timeline` nodes.
+/// What the streams of the program did, by start; of more than `k_longest_timeline` nodes the longest.
 inline constexpr std::size_t k_longest_timeline = 20'000;
 std::vector<Span> timeline(const models::OperationPlan& plan, const OperationTiming& timing);
 

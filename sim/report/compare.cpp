@@ -40,8 +40,10 @@ std::string changes_text(const ComparedTable& table, std::size_t k) {
   const auto& before = *table.rows[at][0];
   const auto& after = *table.rows[at][k];
   if (changed_terms(before, after).empty()) return out + fmt::format("# {} equals A in every term\n", letter(k));
-  out += fmt::format("# terms that changed most from A to {} at {} ({} -> {}, bottleneck {} -> {}):\n", letter(k),
-                     row_name(table, at), to_string(before.time), to_string(after.time), limit(before), limit(after));
+  const auto ways = way_of(before) == way_of(after) ? "" : fmt::format("{} -> {}, ", way_of(before), way_of(after));
+  out += fmt::format("# terms that changed most from A to {} at {} ({} -> {}, {}bottleneck {} -> {}):\n", letter(k),
+                     row_name(table, at), to_string(before.time), to_string(after.time), ways, limit(before),
+                     limit(after));
   for (const auto& change : main_changes(before, after))
     out += fmt::format("#   {:>12.3f} -> {:>12.3f} us  {}\n", change.before.us(), change.after.us(), change.term);
   return out;
@@ -77,6 +79,9 @@ std::string compare_text(std::span<const Compared> all) {
   if (!settings.empty()) out += "# settings that differ:\n";
   for (const auto& one : settings)
     out += fmt::format("#   {}: {}: {} -> {}\n", one.scenario, one.setting, one.before, one.after);
+  const auto assumptions = changed_assumptions(all, compared);
+  if (!assumptions.empty()) out += "# assumptions that differ:\n";
+  for (const auto& one : assumptions) out += fmt::format("#   {}\n", one.text());
   return out;
 }
 
@@ -129,6 +134,14 @@ std::string compare_json(std::span<const Compared> all) {
     out["workloads"].push_back(std::move(workload));
   }
   out["left_out"] = compared.left_out;
+  out["changed_settings"] = Json::array();
+  for (const auto& one : changed_settings(all, compared))
+    out["changed_settings"].push_back(
+        {{"scenario", one.scenario}, {"setting", one.setting}, {"before", one.before}, {"after", one.after}});
+  out["changed_assumptions"] = Json::array();
+  for (const auto& one : changed_assumptions(all, compared))
+    out["changed_assumptions"].push_back(
+        {{"scenario", all[one.prediction].name}, {"assumption", one.assumption}, {"is_new", one.is_new}});
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

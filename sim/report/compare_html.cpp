@@ -109,8 +109,10 @@ std::string term_table(const ComparedTable& table, std::size_t k) {
   const auto limits = before.bottleneck.empty() && after.bottleneck.empty()
                           ? std::string()
                           : fmt::format(", limited by {} and {}", named(before), named(after));
-  return boxed(fmt::format("What changed most from A to {} at {}: {} to {}{}.", letter(k), escaped(row_name(table, at)),
-                           to_string(before.time), to_string(after.time), limits),
+  const auto ways =
+      way_of(before) == way_of(after) ? "" : fmt::format(", {} to {}", escaped(way_of(before)), escaped(way_of(after)));
+  return boxed(fmt::format("What changed most from A to {} at {}: {} to {}{}{}.", letter(k),
+                           escaped(row_name(table, at)), to_string(before.time), to_string(after.time), ways, limits),
                out + "</tbody></table>\n");
 }
 
@@ -126,6 +128,14 @@ std::string setting_table(std::span<const Compared> all, const Comparison& compa
         "class=\"name\">{}</td></tr>\n",
         escaped(one.scenario), escaped(one.setting), escaped(one.before), escaped(one.after));
   return "<h2>Settings that differ</h2>\n" + boxed("", out + "</tbody></table>\n");
+}
+
+std::string assumption_list(std::span<const Compared> all, const Comparison& compared) {
+  const auto changes = changed_assumptions(all, compared);
+  if (changes.empty()) return "";
+  std::string out = "<h2>Assumptions that differ</h2>\n<ul>\n";
+  for (const auto& one : changes) out += fmt::format("<li>{}</li>\n", escaped(one.text()));
+  return out + "</ul>\n";
 }
 
 /// The letters, their colours and what they stand for.
@@ -160,7 +170,7 @@ std::string compare_html(std::span<const Compared> all) {
   if (!compared.left_out.empty())
     out += fmt::format("<p class=\"sub\">Workloads without a counterpart, left out: {}.</p>\n",
                        escaped(fmt::format("{}", fmt::join(compared.left_out, ", "))));
-  out += setting_table(all, compared) + "<h2>Provenance</h2>\n";
+  out += setting_table(all, compared) + assumption_list(all, compared) + "<h2>Provenance</h2>\n";
   for (std::size_t k = 0; k < all.size(); ++k)
     out += fmt::format("<p>{}</p>\n", letter(k)) + provenance_html(*all[k].provenance);
   return page("what if", out + embedded_json(compare_json(all)));

@@ -207,6 +207,33 @@ std::vector<SettingChange> changed_settings(std::span<const Compared> all, const
   return changes;
 }
 
+std::vector<AssumptionChange> changed_assumptions(std::span<const Compared> all, const Comparison& compared) {
+  const auto assumed = [&](std::size_t k) {
+    std::set<std::string> out;
+    for (const auto& table : compared.tables)
+      out.insert(table.predictions[k]->assumptions.begin(), table.predictions[k]->assumptions.end());
+    return out;
+  };
+  std::vector<AssumptionChange> changes;
+  for (std::size_t k = 1; k < all.size(); ++k) {
+    const auto before = assumed(0);
+    const auto after = assumed(k);
+    for (const auto& one : before)
+      if (!after.contains(one)) changes.push_back({k, one, false});
+    for (const auto& one : after)
+      if (!before.contains(one)) changes.push_back({k, one, true});
+  }
+  return changes;
+}
+
+std::string AssumptionChange::text() const {
+  return fmt::format("{}, not {}: {}", letter(is_new ? prediction : 0), letter(is_new ? 0 : prediction), assumption);
+}
+
+std::string way_of(const Row& row) {
+  return row.algorithm + (row.algorithm.empty() || row.protocol.empty() ? "" : " ") + row.protocol;
+}
+
 char letter(std::size_t prediction) { return static_cast<char>('A' + static_cast<char>(prediction % 26)); }
 
 }  // namespace fabricast::report

@@ -65,6 +65,20 @@ struct SettingChange {
 };
 std::vector<SettingChange> changed_settings(std::span<const Compared> all, const Comparison& compared);
 
+struct AssumptionChange {
+  std::size_t prediction = 0;  ///< the one that is not the first
+  std::string assumption;
+  bool is_new = false;  ///< it rests on it and the first does not; else the other way round
+
+  /// "B, not A: ..."
+  [[nodiscard]] std::string text() const;
+};
+/// What one of two predictions assumes and the other does not.
+std::vector<AssumptionChange> changed_assumptions(std::span<const Compared> all, const Comparison& compared);
+
+/// "ring simple", what the table of `run` names.
+std::string way_of(const Row& row);
+
 /// A, B, C ... of the predictions.
 char letter(std::size_t prediction);
 

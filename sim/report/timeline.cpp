@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "report/chart.hpp"
 #include "report/page.hpp"
@@ -36,12 +37,16 @@ std::string kind_of(const std::string& name) {
 
 class Timeline {
  public:
-  explicit Timeline(const Row& row) : row_(row) {
+  explicit Timeline(const Row& row) {
     for (const auto& span : row.timeline) {
+      drawn_.push_back(&span);
       end_ = std::max(end_, (span.start + span.time).seconds());
       tracks_.try_emplace(span.stream, tracks_.size());
       colours_.try_emplace(kind_of(span.name), colours_.size());
     }
+    if (drawn_.size() <= k_most_spans) return;
+    std::ranges::stable_sort(drawn_, std::ranges::greater{}, &Span::time);
+    drawn_.resize(k_most_spans);
   }
 
   [[nodiscard]] std::string svg() const {
@@ -53,7 +58,7 @@ class Timeline {
       out += fmt::format("<text x=\"{}\" y=\"{}\" class=\"tick\" text-anchor=\"end\">{}</text>\n", k_tracks_left - 8,
                          k_tracks_top + k_track * (static_cast<double>(track.second) + 0.65),
                          escaped(shortened(track.first)));
-    for (std::size_t i = 0; i < row_.timeline.size() && i < k_most_spans; ++i) out += box(row_.timeline[i]);
+    for (const auto* span : drawn_) out += box(*span);
     return out + axis(bottom) + legend(bottom + 44) + "</svg>\n";
   }
 
@@ -99,7 +104,7 @@ class Timeline {
     return out;
   }
 
-  const Row& row_;
+  std::vector<const Span*> drawn_;  ///< the longest, where there are too many
   double end_ = 0;
   std::map<std::string, std::size_t> tracks_;
   std::map<std::string, std::size_t> colours_;
@@ -111,7 +116,10 @@ std::string timeline_picture(const WorkloadPrediction& workload) {
   const auto it = std::find_if(workload.rows.rbegin(), workload.rows.rend(),
                                [](const Row& row) { return !row.timeline.empty() && row.time.ps > 0; });
   if (it == workload.rows.rend()) return "";
-  return boxed(fmt::format("One step on {}: what every stream does.", row_name(*it)), Timeline(*it).svg());
+  const auto longest = it->timeline.size() <= k_most_spans
+                           ? std::string()
+                           : fmt::format(", its {} longest pieces of work", k_most_spans);
+  return boxed(fmt::format("One step on {}: what every stream does{}.", row_name(*it), longest), Timeline(*it).svg());
 }
 
 }  // namespace fabricast::report

@@ -61,6 +61,12 @@ TEST_CASE("a setting is refused for the same reasons as a file") {
   CHECK(has(refused("a\xFF", "1"), "is not UTF-8"));
   CHECK(has(refused("workload..sizes", "1"), "the path has an empty part"));
   CHECK(has(refused("workload.sizes.9", "1 KiB"), "the list has no element '9'"));
+  for (const auto* path : {"workload.sizes[0]", "topology.hosts[0].count", "topology.hosts[node].count"}) {
+    CAPTURE(path);
+    CHECK(has(refused(path, "1"), "is no part of a path"));
+    CHECK(has(refused(path, "1"), "stand behind a dot, by name or number: write '"));
+  }
+  CHECK(has(refused("topology.hosts[0].count", "3"), "write 'hosts.0'"));
   CHECK(has(refused("name.x.y", "1"), "'x' cannot be set inside the value 'hostile'"));
   std::string path = "a";
   for (int i = 1; i < 64; ++i) path += ".a";

@@ -129,3 +129,34 @@ TEST_CASE("JSON of another program is no log") {
   CHECK_FALSE(read_logs_text(std::string(100'000, '{'), "x.json").has_value());
   CHECK_FALSE(read_logs_text("{\"a\":" + std::string(100'000, '['), "x.json").has_value());
 }
+
+// Events as iperf3 3.17 prints them [iperf_api.c, JSONStream_Output]; a summary as one of 3.12 counted it.
+TEST_CASE("iperf3 --json-stream is read as the JSON it is the parts of, cut off too") {
+  const std::string start =
+      R"({"event":"start","data":{"version":"iperf 3.17.1","test_start":{"protocol":"TCP","num_streams":4,"blksize":131072}}})";
+  const std::string intervals =
+      R"({"event":"interval","data":{"sum":{"seconds":1,"bytes":1797914624,"omitted":true}}}
+{"event":"interval","data":{"sum":{"seconds":1.5,"bytes":3000000000,"omitted":false}}}
+{"event":"interval","data":{"sum":{"seconds":0.5,"bytes":1000000000,"omitted":false}}})";
+  const std::string end =
+      R"({"event":"end","data":{"sum_sent":{"bits_per_second":14372164192.5},"sum_received":{"bits_per_second":14316557955.9}}})";
+  const auto rate = [](const MeasuredLog& log) { return log.rows.at(0).bandwidth->bytes_per_s * 8; };
+  const auto whole = start + "\n" + intervals + "\n" + end + "\n";
+  const auto log = table_of(whole);
+  CHECK(log.benchmark == Benchmark::iperf3);
+  CHECK(log.header.streams == 4);
+  CHECK(log.rows.size() == 1);
+  CHECK(rate(log) == test::approx(14316557955.9));
+  CHECK(log.warnings.empty());
+  const auto cut = table_of(start + "\n" + intervals + "\n");
+  CHECK(rate(cut) == test::approx(16e9));
+  CHECK(cut.warnings.size() == 1);
+  const auto twice = read_logs_text(whole + whole, "log.json");
+  REQUIRE(twice.has_value());
+  std::size_t rows = 0;
+  for (const auto& one : *twice) rows += one.rows.size();
+  CHECK(rows == 2);
+  const auto failed = table_of(start + "\n" + R"({"event":"error","data":"the server has terminated"})" + "\n");
+  REQUIRE(failed.warnings.size() == 1);
+  CHECK(failed.warnings[0].message.find("the server has terminated") != std::string::npos);
+}

@@ -114,6 +114,32 @@ TEST_CASE(
   CHECK(has(report::compare_csv(pair.all), "low_ratio,high_ratio\r\n"));
 }
 
+TEST_CASE("assumptions of one alone, ways that changed and settings are told in every form") {
+  auto here = workload("a", {row(8, 10)}, "ring");
+  auto there = workload("a", {row(8, 30)}, "tree");
+  here.rows[0].algorithm = there.rows[0].algorithm = "linear";
+  here.rows[0].protocol = "eager gdr";
+  there.rows[0].protocol = "staged";
+  here.assumptions = {"both assume", "GPUs do nothing else"};
+  there.assumptions = {"both assume", "the guest sees no tree"};
+  const Pair pair(prediction({here}), prediction({there}));
+  const auto changes = report::changed_assumptions(pair.all, pair.compared);
+  REQUIRE(changes.size() == 2);
+  CHECK(!changes[0].is_new);
+  CHECK(changes[1].is_new);
+  const auto text = report::compare_text(pair.all);
+  CHECK(has(text, "linear eager gdr -> linear staged, bottleneck"));
+  CHECK(has(text,
+            "# assumptions that differ:\n#   A, not B: GPUs do nothing else\n#   B, not A: the guest sees no tree"));
+  CHECK(!has(text, "both assume"));
+  const auto html = report::compare_html(pair.all);
+  CHECK(has(html, ", linear eager gdr to linear staged"));
+  CHECK(has(html, "<li>B, not A: the guest sees no tree</li>"));
+  const auto json = report::compare_json(pair.all);
+  for (const auto* part : {"\"changed_settings\"", "\"changed_assumptions\"", "\"is_new\": true"})
+    CHECK(has(json, part));
+}
+
 TEST_CASE("rows that not all have are counted") {
   const Pair pair(prediction({workload("a", {row(1, 10), row(2, 10), row(4, 10)})}),
                   prediction({workload("a", {row(2, 11), row(8, 9)})}));
