@@ -33,8 +33,7 @@ void keep_slowest(std::vector<Hops>& slowest, std::vector<Hops> hops) {
     auto& [kind, of_kind, count, latency] = out;
     for (const auto& one : all) {
       count += one.count;
-      latency =
-          std::max(latency, one.link_latency + one.whole_packet_wait + one.adapter_latency + sum(one.guest_terms));
+      latency = std::max(latency, one.link_latency + one.adapter_latency + sum(one.guest_terms));
       if (static_cast<int>(one.kind) < kind) continue;
       kind = static_cast<int>(one.kind);
       of_kind = one.count;
