@@ -112,7 +112,7 @@ void add_power_settings(const PlanContext& context, const std::vector<DeviceId>&
     const auto limit = power_limit(context.topology, gpu);
     if (share >= 1 && !limit) continue;
     const auto& type = context.topology.device(gpu).type;
-    auto used = fmt::format("{:g} W, arithmetic at {:.0f} % of its rate where nothing else draws less",
+    auto used = fmt::format("{:g} W, arithmetic that never waits at {:.0f} % of its full rate",
                             limit.value_or(board_of(context, gpu)), 100 * share);
     if (memory_share(context, gpu) < 1) used += fmt::format(", memory at {:.0f} %", 100 * memory_share(context, gpu));
     lines.try_emplace(

@@ -168,9 +168,9 @@ TEST_CASE("the limit is said with what it leaves") {
   CHECK(limit_line(step(host("hgx-h100-8", ""), sharded(k_eager))).empty());
   CHECK(limit_line(step(host("dgx-a100", ""), sharded(k_fused))).empty());
   const auto own = limit_line(step(host("hgx-h100-8", ""), sharded(k_fused)));
-  CHECK(own == "default -> 700 W, arithmetic at 85 % of its rate where nothing else draws less");
-  CHECK(
-      limit_line(step(host("hgx-h100-8", "500"), sharded(k_fused))).starts_with("500 W -> 500 W, arithmetic at 71 %"));
+  CHECK(own == "default -> 700 W, arithmetic that never waits at 85 % of its full rate");
+  CHECK(limit_line(step(host("hgx-h100-8", "500"), sharded(k_fused)))
+            .starts_with("500 W -> 500 W, arithmetic that never waits at 71 %"));
   CHECK(limit_line(step(host("hgx-h100-8", "200"), k_decode)).find(", memory at 2") != std::string::npos);
 }
 
