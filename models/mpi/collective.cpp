@@ -135,8 +135,7 @@ class CollectivePlanner : public Planner {
     if (num_hosts_ > 1 && ranks_[0].is_device()) out.push_back(transfers_.gpudirect_setting(ranks_));
     if (library_ == Library::ucc)
       out.push_back({"mpi_collectives", "ucc", "ucc", "the decision rules are those of its transport over UCX"});
-    if (library_ == Library::hcoll)
-      out.push_back({"mpi_collectives", "hcoll", "hcoll", "ranks of a host first, one of each host between them"});
+    if (library_ == Library::hcoll) out.push_back(hcoll_setting());
     return out;
   }
   [[nodiscard]] std::vector<std::string> assumptions() const override {

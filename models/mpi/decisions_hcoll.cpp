@@ -10,6 +10,10 @@ bool hcoll_takes(Benchmark benchmark) {
          benchmark == Benchmark::osu_barrier;
 }
 
+GivenUsed hcoll_setting() {
+  return {"mpi_collectives", "hcoll", "hcoll", "ranks of a host first, one of each host between them"};
+}
+
 void choose_between_hosts_of_hcoll(Collective& between) {
   const bool is_rooted = between.benchmark == Benchmark::osu_bcast || between.benchmark == Benchmark::osu_reduce;
   between.algorithm = is_rooted ? CollectiveAlgorithm::binomial : CollectiveAlgorithm::recursive_doubling;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "fabricast/diagnostic.hpp"
+#include "fabricast/result.hpp"
 #include "fabricast/scenario.hpp"
 #include "mpi/schedule.hpp"
 
@@ -16,6 +17,9 @@ constexpr const char* k_assumed_of_hcoll =
 
 /// Collectives that go by levels here; others are left to Open MPI's rules.
 bool hcoll_takes(Benchmark benchmark);
+
+/// That they do, as results say.
+GivenUsed hcoll_setting();
 
 /// `between.algorithm`, of one rank of each host.
 void choose_between_hosts_of_hcoll(Collective& between);

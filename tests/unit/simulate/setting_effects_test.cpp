@@ -304,7 +304,7 @@ TEST_CASE("a head node without GPUs before the others changes nothing that is sa
   const std::string bare = "{name: head, count: 1, host: {processor: epyc-rome, devices: []}}, ";
   const std::vector<std::pair<std::string, std::string>> clusters{
       {"{name: head, count: 1, type: azure-hbv3}, ", infiniband}, {bare, infiniband}, {bare, tcp}};
-  for (const auto& [head, nodes] : clusters) {
+  for (const auto& cluster : clusters) {
     for (const std::string workload : {"benchmark: all_reduce_perf, sizes: [1 MiB]",
                                        "benchmark: training, network: resnet-50, precision: fp16, batch_per_gpu: 64"}) {
       for (const auto& [section, keys] : sections) {
@@ -312,12 +312,12 @@ TEST_CASE("a head node without GPUs before the others changes nothing that is sa
           for (const auto& value : {setting.one, setting.other}) {
             const auto inner = (setting.base.empty() ? "" : setting.base + ", ") + setting.key + ": " + value;
             const auto settings = section + inner + (section.ends_with("nccl: {") ? "}}" : "}");
-            CAPTURE(head);
-            CAPTURE(nodes);
+            CAPTURE(cluster.first);
+            CAPTURE(cluster.second);
             CAPTURE(settings);
             CAPTURE(workload);
-            const auto with_head = seen_with(head, nodes, settings, workload);
-            const auto without = seen_with("", nodes, settings, workload);
+            const auto with_head = seen_with(cluster.first, cluster.second, settings, workload);
+            const auto without = seen_with("", cluster.second, settings, workload);
             CHECK(with_head.is_refused == without.is_refused);
             CHECK(with_head.idle == without.idle);
           }
