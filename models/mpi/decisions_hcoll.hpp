@@ -5,7 +5,7 @@
 #pragma once
 
 #include "fabricast/diagnostic.hpp"
-#include "fabricast/result.hpp"
+#include "fabricast/models/planner.hpp"
 #include "fabricast/scenario.hpp"
 #include "mpi/schedule.hpp"
 
