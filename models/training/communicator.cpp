@@ -10,6 +10,7 @@
 #include "fabricast/training.hpp"
 #include "nccl/planner.hpp"
 #include "paths/transport.hpp"
+#include "training/delays.hpp"
 #include "training/power.hpp"
 
 namespace fabricast::models::training {
@@ -65,11 +66,7 @@ const OperationPlan& Communicator::plan(Benchmark operation, Bytes size) const {
 Duration Communicator::time_alone(Benchmark operation, Bytes size) const {
   const auto& operation_plan = plan(operation, size);
   auto time = sum(operation_plan.before);
-  for (const auto& node : operation_plan.program.nodes) {
-    Duration slowest;
-    for (const auto& flow : node.flows) slowest = std::max(slowest, models::time_alone(context_->resources, flow));
-    time += node.repeat * (sum(node.fixed) + slowest);
-  }
+  for (const auto& node : operation_plan.program.nodes) time += training::time_alone(context_->resources, node);
   return time;
 }
 

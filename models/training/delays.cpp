@@ -15,6 +15,12 @@ bool is_work(const Node& node) {
          (node.work_name == k_forward || node.work_name == k_backward || node.work_name == k_optimizer);
 }
 
+Duration time_alone(const Resources& resources, const Node& node) {
+  Duration slowest;
+  for (const auto& flow : node.flows) slowest = std::max(slowest, models::time_alone(resources, flow));
+  return node.repeat * (sum(node.fixed) + slowest);
+}
+
 Duration longest_work(const Program& program) {
   std::vector<Duration> ends;
   std::map<int, Duration> streams;

@@ -21,6 +21,9 @@ bool is_work(const Node& node);
 /// The longest chain of `is_work` nodes that wait for each other.
 Duration longest_work(const Program& program);
 
+/// Of a node with nothing beside it: its terms and its slowest flow, without work.
+Duration time_alone(const Resources& resources, const Node& node);
+
 /// What the VM, neighbours and busy cores add to `work` of a step on `gpu`. A profile was measured in the VM that the
 /// scenario describes: passthrough takes nothing more from it.
 std::vector<Term> step_delays(const PlanContext& context, DeviceId gpu, const TrainingSpec& spec, Duration work);

@@ -92,9 +92,7 @@ PowerLoad load_of_program(const Resources& resources, const Program& program) {
     const bool is_compute = node.stream >= 0 && program.streams[static_cast<std::size_t>(node.stream)].device >= 0;
     if (!is_compute || node.work_name == k_optimizer) continue;
     if (is_work(node)) load.arithmetic += (node.repeat * node.work).seconds();
-    Duration slowest;
-    for (const auto& flow : node.flows) slowest = std::max(slowest, time_alone(resources, flow));
-    load.exposed += (node.repeat * (sum(node.fixed) + slowest)).seconds();
+    load.exposed += time_alone(resources, node).seconds();
   }
   return load;
 }

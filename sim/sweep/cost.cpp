@@ -17,9 +17,13 @@ constexpr const char* k_electricity = "kWh of electricity a year";
 constexpr double k_hours_per_year = 8766;        ///< 365.25 days
 constexpr double k_seconds_per_metre = 5.05e-9;  ///< as links are built (sim/topology/build_topology.cpp)
 
-/// What a host's power limit takes from a GPU's board power.
-double spared_watts(const Parts::Hosts& hosts, double board) {
-  return std::max(0.0, board - hosts.gpu_power_limit.value_or(board));
+double board_watts(const ParameterSet& parameters, const std::string& gpu) {
+  return parameters.value_or(gpu, "tdp_watts", 0);
+}
+
+/// What a host's power limit takes from what a GPU would draw.
+double spared_watts(const Parts::Hosts& hosts, double drawn) {
+  return std::max(0.0, drawn - hosts.gpu_power_limit.value_or(drawn));
 }
 
 int sum_of(const std::map<std::string, int>& counts) {
@@ -101,16 +105,15 @@ class Biller {
       const Price* price = is_included("gpu") ? nullptr : price_of("gpu", entry.first);
       if (price != nullptr) add_line(*price, "gpu " + entry.first, count);
       // Board power of the catalogue, unless a price or a host that includes the GPU states power of its own.
-      const bool is_stated = (price != nullptr && price->watts > 0) || (is_included("gpu") && host->watts > 0);
-      const double board = board_watts(entry.first);
-      if (!is_stated) bill_.watts += count * board;
-      bill_.watts -= count * spared_watts(hosts, board);
+      const bool has_own = price != nullptr && price->watts > 0;
+      const bool is_stated = has_own || (is_included("gpu") && host->watts > 0);
+      const double drawn = has_own ? price->watts : board_watts(parameters_, entry.first);
+      if (!is_stated) bill_.watts += count * drawn;
+      bill_.watts -= count * spared_watts(hosts, drawn);
     }
     if (is_included("hca")) return;
     for (const auto& entry : hosts.hcas) add("hca", entry.first, static_cast<double>(entry.second) * hosts.count);
   }
-
-  [[nodiscard]] double board_watts(const std::string& gpu) const { return parameters_.value_or(gpu, "tdp_watts", 0); }
 
   void add_licences(const Parts::Hosts& hosts) {
     for (const auto& licence : model_.licences) {
@@ -239,7 +242,7 @@ Bill bill_of(const Parts& parts, const CostModel* model, const ParameterSet& par
   Bill bill;
   for (const auto& hosts : parts.hosts) {
     for (const auto& entry : hosts.gpus) {
-      const double board = parameters.value_or(entry.first, "tdp_watts", 0);
+      const double board = board_watts(parameters, entry.first);
       bill.watts += (board - spared_watts(hosts, board)) * entry.second * hosts.count;
     }
   }

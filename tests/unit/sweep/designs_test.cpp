@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 #include <set>
 
 #include "fabricast/sweep.hpp"
 #include "report/sweep.hpp"
+#include "sweep/cost.hpp"
 #include "tests/support/approx.hpp"
 
 using namespace fabricast;
@@ -191,4 +193,30 @@ TEST_CASE("reasons of one kind differ in numbers only") {
   CHECK(without_numbers("2e") == "Ne");
   CHECK(without_numbers("").empty());
   CHECK(without_numbers("no host") != without_numbers("no switch"));
+}
+
+TEST_CASE("a power limit takes from what GPUs are said to draw what is above it, and no more") {
+  ParameterSet parameters;
+  parameters.set({.name = "card.tdp_watts", .value = 700, .low = 700, .high = 700, .source = "test"});
+  const auto watts = [&](std::optional<double> limit, const CostModel* model) {
+    sweep::Parts parts;
+    parts.hosts.push_back(
+        {.type = "server", .count = 2, .sockets = 2, .gpus = {{"card", 8}}, .gpu_power_limit = limit});
+    return sweep::bill_of(parts, model, parameters).watts;
+  };
+  CostModel own;
+  own.prices["gpu"]["card"] = {.price = 1, .watts = 600};
+  CostModel board;
+  board.prices["gpu"]["card"] = {.price = 1};
+  CostModel whole;
+  whole.prices["host"]["server"] = {.price = 1, .watts = 9000, .includes = {"gpu"}};
+  for (const auto* model : {static_cast<const CostModel*>(nullptr), static_cast<const CostModel*>(&board)}) {
+    CHECK(watts(std::nullopt, model) == 16 * 700);
+    CHECK(watts(500, model) == 16 * 500);
+  }
+  CHECK(watts(std::nullopt, &own) == 16 * 600);
+  CHECK(watts(650, &own) == 16 * 600);
+  CHECK(watts(500, &own) == 16 * 500);
+  CHECK(watts(std::nullopt, &whole) == 2 * 9000);
+  CHECK(watts(500, &whole) == 2 * 9000 - 16 * 200);
 }
