@@ -62,7 +62,7 @@ std::string error_plot(const CalibrationReport& report) {
   plot.y = {"error of the forecast (%)", "number", 0, false};
   plot.series = {{"fitted", "--c0", false, false, 6, {}, {}, {}, {}, {}},
                  {"held out", "--c1", false, false, 7, {}, {}, {}, {}, {}},
-                 {"outlier", "--rest", false, true, 6, {}, {}, {}, {}, {}}};
+                 {"outlier", "--soft", false, true, 6, {}, {}, {}, {}, {}}};
   for (const auto& point : report.points) {
     if (point.size.value <= 0) continue;  // training steps have no size
     auto& series = plot.series[point.is_outlier ? 2 : point.is_fitted ? 0 : 1];

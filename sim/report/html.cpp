@@ -194,7 +194,7 @@ std::string scaling_picture(const Rows& rows) {
   curve.label = "throughput";
   PlotSeries ideal;
   ideal.label = "as many times that of the first row";
-  ideal.colour = "--rest";
+  ideal.colour = "--soft";
   for (const auto* row : rows) {
     const double rate = own_figure(*row, "throughput_per_s");
     const double gpus = own_figure(*row, "gpus");

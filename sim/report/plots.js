@@ -16,6 +16,7 @@
     s: (v) => prefixed(v, [[1, ""], [1e-3, "m"], [1e-6, "u"], [1e-9, "n"]], "s"),
     "GB/s": (v) => +v.toPrecision(4) + " GB/s",
     "B/s": (v) => prefixed(v, decimal, "B/s"),
+    W: (v) => prefixed(v, decimal, "W"),
     number: (v) => (Math.abs(v) >= 1e4 ? prefixed(v, decimal, "").trim() : String(+v.toPrecision(4))),
   };
   const format = (unit) => units[unit] || ((v) => (prefixed(v, decimal, "") + " " + unit).replace(/ +/g, " "));
@@ -38,8 +39,9 @@
     const ink = style("--soft"), grid = style("--grid");
     const axis = (of, size) => ({ stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, label: of.label, labelSize: 22, size: size || 50,
       space: size ? 40 : 70, values: (u, ticks) => ticks.map((v) => (v === null ? "" : format(of.unit)(v))) });
-    /* Logarithmic axes: the points at both ends stay whole, and labels leave room for each other. */
+    /* The points at both ends stay whole; labels of logarithmic axes leave room for each other. */
     const wide = (u, low, high) => [low / 1.5, high * 1.5];
+    const roomy = (u, low, high) => { const room = 0.05 * (high - low || Math.abs(high) || 1); return [low - room, high + room]; };
     const thin = (of) => of.log === 2 ? { splits: (u) => {
       const from = Math.ceil(Math.log2(u.scales.x.min)), to = Math.floor(Math.log2(u.scales.x.max));
       const step = Math.max(1, Math.ceil((to - from + 1) / Math.max(2, width / 80)));
@@ -47,7 +49,7 @@
       for (let k = from; k <= to; k += step) out.push(2 ** k);
       return out;
     }, filter: (u, splits) => splits } : {};
-    const scale = (of) => (of.log ? { distr: 3, log: of.log, ...(of.log === 2 ? { range: wide } : {}) } : of.zero ? { range: (u, low, high) => [0, high * 1.08 || 1] } : {});
+    const scale = (of) => (of.log ? { distr: 3, log: of.log, ...(of.log === 2 ? { range: wide } : {}) } : of.zero ? { range: (u, low, high) => [0, high * 1.08 || 1] } : { range: roomy });
     const series = [{ label: spec.x.label, value: (u, v) => (v === null ? "" : format(spec.x.unit)(v)) }];
     const bands = [];
     spec.series.forEach((one) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The still picture of a plot: points and lines over two axes.
+// The still picture of a plot: points, lines and bands over two axes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,6 +81,17 @@ std::string text_at(double x, double y, const char* css, const char* anchor, con
                      escaped(words));
 }
 
+/// Forth along the lower ends and back along the upper ones.
+std::string band_of(const PlotSeries& series, const Axis& x, const Axis& y) {
+  std::string outline;
+  const auto add = [&](std::size_t i, double end) {
+    if (x.holds(series.x[i]) && y.holds(end)) outline += fmt::format("{:.1f},{:.1f} ", x.at(series.x[i]), y.at(end));
+  };
+  for (std::size_t i = 0; i < series.low.size(); ++i) add(i, series.low[i]);
+  for (std::size_t i = series.high.size(); i > 0; --i) add(i - 1, series.high[i - 1]);
+  return fmt::format("<polygon points=\"{}\" style=\"fill:var({});opacity:.2\"/>\n", outline, series.colour);
+}
+
 }  // namespace
 
 std::string picture_of(const Plot& plot) {
@@ -88,7 +99,8 @@ std::string picture_of(const Plot& plot) {
   Axis y(plot.y, k_chart_top + k_inner_height, k_chart_top);
   for (const auto& series : plot.series) {
     for (const double value : series.x) x.include(value);
-    for (const double value : series.y) y.include(value);
+    for (const auto* values : {&series.y, &series.low, &series.high})
+      for (const double value : *values) y.include(value);
   }
   x.finish();
   y.finish();
@@ -110,6 +122,7 @@ std::string picture_of(const Plot& plot) {
                  plot.x.label + ", upward: " + plot.y.label);
   double legend = k_chart_height + 12;
   for (const auto& series : plot.series) {
+    if (series.low.size() > 1) out += band_of(series, x, y);
     std::string line;
     for (std::size_t i = 0; i < series.x.size(); ++i) {
       if (!y.holds(series.y[i]) || !x.holds(series.x[i])) continue;

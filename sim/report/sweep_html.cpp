@@ -79,17 +79,29 @@ class SweepPage {
     return out + "</ul>\n";
   }
 
-  /// The two figures of the plot: the first two objectives, or the objective over the number of GPUs.
+  /// Whether an interval of it is known: prices, power and counts of a design have none.
+  [[nodiscard]] bool has_band(const Metric& metric) const {
+    return std::ranges::any_of(sweep_.designs, [&](const DesignResult& design) {
+      const auto* found = design.find(metric.text);
+      return found != nullptr && found->low < found->high;
+    });
+  }
+
+  /// The two figures of the plot: the first two objectives, or the objective over the number of GPUs; one with a band
+  /// is drawn upward.
   [[nodiscard]] std::pair<Metric, Metric> axes() const {
     const auto& objectives = sweep_.plan.objectives;
-    if (objectives.size() > 1) return {objectives[0].metric, objectives[1].metric};
     std::string fault;
-    return {*metric_from("gpus", fault), objectives[0].metric};
+    std::pair both{*metric_from("gpus", fault), objectives[0].metric};
+    if (objectives.size() > 1) both = {objectives[0].metric, objectives[1].metric};
+    if (has_band(both.first) && !has_band(both.second)) std::swap(both.first, both.second);
+    return both;
   }
 
   [[nodiscard]] PlotAxis axis_of(const Metric& metric) const {
     const auto* unit = metric.dimension == Dimension::time        ? "s"
                        : metric.dimension == Dimension::bandwidth ? "B/s"
+                       : metric.name == "power"                   ? "W"
                                                                   : "number";
     return {metric.text, metric.is_money ? currency_ : unit, 0, false};
   }
@@ -99,9 +111,10 @@ class SweepPage {
     Plot plot;
     plot.x = axis_of(x);
     plot.y = axis_of(y);
-    plot.series = {{"misses a constraint", "--rest", false, true, 5, {}, {}, {}, {}, {}},
+    const auto* front_name = has_band(y) ? "Pareto front, with 80 % band" : "Pareto front";
+    plot.series = {{"misses a constraint", "--soft", false, true, 5, {}, {}, {}, {}, {}},
                    {"meets every constraint", "--c0", false, true, 6, {}, {}, {}, {}, {}},
-                   {"Pareto front, with 80 % band", "--c1", true, false, 8, {}, {}, {}, {}, {}}};
+                   {front_name, "--c1", true, false, 8, {}, {}, {}, {}, {}}};
     for (std::size_t i = 0; i < sweep_.designs.size(); ++i) {
       if (!sweep_.standings[i].is_on_front) add_point(plot.series[sweep_.standings[i].meets_all ? 1 : 0], i, x, y);
     }
@@ -111,7 +124,8 @@ class SweepPage {
       return found == nullptr ? 0.0 : found->value;
     });
     for (const auto i : front) add_point(plot.series[2], i, x, y);
-    if (std::ranges::all_of(plot.series, [](const PlotSeries& one) { return one.x.empty(); })) return "";
+    std::erase_if(plot.series, [](const PlotSeries& one) { return one.x.empty(); });
+    if (plot.series.empty()) return "";
     return plotted(fmt::format("{} over {}, one point per design.", y.text, x.text), picture_of(plot), plot);
   }
 

@@ -140,6 +140,13 @@ class Test:
             scale = {"GB/s": 1e9, "MB/s": 1e6, "us": 1e-6, "ms": 1e-3, "kW": 1e3, "M": 1e6}.get((shown_text.split() + [""])[1], 1)
             self.expect(abs(digits * scale - value) <= 0.006 * abs(value), f"sweep: {metric} of {number} shows {shown_text}, the JSON has {value}")
 
+    def power_page(self):
+        expected = self.open("power", "sweep", "scenarios/plan-power-limit.yaml", "-q")
+        front = self.plots("power", 1)[0]["series"][-1]
+        rates = [one["metrics"]["tokens_per_second"] for one in expected["designs"] if one["id"] in expected["front"]]
+        ends = sorted((one["low"], one["high"]) for one in rates)
+        self.expect(ends == sorted(zip(front.get("low", []), front.get("high", []))), f"power: what has a band is not drawn upward with it: {ends}")
+
     def compare_page(self):
         expected = self.open("compare", "compare", "scenarios/what-if-p2p-on.yaml", "scenarios/what-if-p2p-off.yaml")
         time = self.plots("compare", 2)[0]
@@ -214,7 +221,7 @@ def main() -> int:
     tab = browser.Browser()
     test = Test(sys.argv[1], pathlib.Path(sys.argv[2]), tab)
     try:
-        for part in (test.run_page, test.training_page, test.compare_page, test.validate_page, test.calibrate_page, test.check_page, test.sweep_page,
+        for part in (test.run_page, test.training_page, test.compare_page, test.validate_page, test.calibrate_page, test.check_page, test.sweep_page, test.power_page,
                      test.fault_page, test.sensitivity_page):
             part()
     finally:
