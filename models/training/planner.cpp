@@ -73,7 +73,7 @@ class TrainingPlanner : public Planner {
     const SideCosts costs{context_.parameters, memory_rate(context_, gpu_)};
     const auto split_at = [&](double rate) { return split(costs, *size.split, paces.front().passes, rate); };
     const auto load_of = [&](const Program& program) { return load_of_program(context_.resources, program); };
-    plan.program = size.split ? within_power(power_budget(context_, gpu_, is_eager()), split_at, load_of)
+    plan.program = size.split ? within_power(power_budget(context_, gpu_, *spec_.network), split_at, load_of)
                               : data_parallel_program(costs, spec_.parallel, work_,
                                                       {.group = size.group ? &*size.group : nullptr,
                                                        .by_hosts = size.by_hosts ? &*size.by_hosts : nullptr,
@@ -143,7 +143,7 @@ class TrainingPlanner : public Planner {
   /// `arithmetic`: share of the full rate.
   [[nodiscard]] Program split(const SideCosts& costs, const SplitGroups& groups, double slower,
                               double arithmetic) const {
-    const Roofline roofline(context_, gpu_, spec_.precision, is_eager(), arithmetic);
+    const Roofline roofline(context_, gpu_, spec_.precision, is_eager() ? Kernels::eager : Kernels::fused, arithmetic);
     if (spec_.part == TrainingPart::layer) return layer_program(roofline, spec_, groups);
     const auto work = transformer_work(roofline, spec_, groups.layout, slower);
     if (spec_.parallel.data == DataParallelism::fsdp) return sharded_program(costs, roofline, spec_, groups, work);
@@ -256,7 +256,7 @@ std::vector<GivenUsed> TrainingPlanner::settings() const {
                       spec_.profile ? "measured times of one GPU" : std::string("roofline"),
                       fmt::format("{}, batch {} per GPU", to_string(spec_.precision), spec_.batch_per_gpu)});
   settings.insert(settings.end(), precision_.begin(), precision_.end());
-  if (!spec_.profile) add_power_settings(context_, largest().gpus, is_eager(), settings);
+  if (!spec_.profile) add_power_settings(context_, largest().gpus, *spec_.network, settings);
   if (spec_.part == TrainingPart::step) settings.push_back({"framework", "default", framework(), pace()});
   if (is_plain(spec_) && parallel.data == DataParallelism::ddp)
     settings.push_back({"bucket", parallel.bucket ? to_string(*parallel.bucket) : "auto",

@@ -22,12 +22,12 @@ namespace {
 constexpr double k_joules_per_picojoule = 1e-12;
 constexpr int k_halvings = 50;  ///< of the interval that a share is looked for in
 
-/// `gpu.product_power` of the GPU's own architecture, where its silicon has been measured.
-const Parameter* measured_silicon(const PlanContext& context, DeviceId gpu, bool is_eager) {
+/// `gpu.product_power` of the GPU's own architecture, where its silicon has been measured and the network's
+/// efficiencies are those of products alone.
+const Parameter* measured_silicon(const PlanContext& context, DeviceId gpu, const Network& network) {
   const auto architecture = nccl::architecture_of(context, gpu);
-  if (!architecture.is_own) return nullptr;
-  return context.parameters.find(is_eager ? named<"gpu.eager_product_power.{}">(architecture.name)
-                                          : named<"gpu.product_power.{}">(architecture.name));
+  if (!architecture.is_own || !network.transformer) return nullptr;
+  return context.parameters.find(named<"gpu.product_power.{}">(architecture.name));
 }
 
 double board_of(const PlanContext& context, DeviceId gpu) { return device_value_or(context, gpu, "tdp_watts", 0); }
@@ -70,9 +70,9 @@ std::optional<double> power_limit(const Topology& topology, DeviceId gpu) {
   return limit ? std::optional(limit->watts) : std::nullopt;
 }
 
-std::optional<PowerBudget> power_budget(const PlanContext& context, DeviceId gpu, bool is_eager) {
+std::optional<PowerBudget> power_budget(const PlanContext& context, DeviceId gpu, const Network& network) {
   const double board = board_of(context, gpu);
-  const auto* silicon = measured_silicon(context, gpu, is_eager);
+  const auto* silicon = measured_silicon(context, gpu, network);
   if (board <= 0 || (!power_limit(context.topology, gpu) && silicon == nullptr)) return std::nullopt;
   PowerBudget budget{.left = left_of(context, gpu),
                      .arithmetic = board * (1 - context.parameters["gpu.idle_power"_key]),
@@ -101,11 +101,11 @@ double memory_rate(const PlanContext& context, DeviceId gpu) {
   return device_value(context, gpu, "memory_bandwidth") * memory_share(context, gpu);
 }
 
-void add_power_settings(const PlanContext& context, const std::vector<DeviceId>& gpus, bool is_eager,
+void add_power_settings(const PlanContext& context, const std::vector<DeviceId>& gpus, const Network& network,
                         std::vector<GivenUsed>& out) {
   std::map<std::string, GivenUsed> lines;  // by type and limit
   for (const auto gpu : context.topology.unlike(gpus)) {
-    const auto budget = power_budget(context, gpu, is_eager);
+    const auto budget = power_budget(context, gpu, network);
     const double share = budget ? budget->share({.arithmetic = 1}) : 1;
     const auto limit = power_limit(context.topology, gpu);
     if (share >= 1 && !limit) continue;

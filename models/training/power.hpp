@@ -7,9 +7,9 @@
 //
 // A, M: seconds of kernels bound by arithmetic (at full rate) and by memory; E: of exchanges that the GPU waits for,
 // which draw nothing here; a = `gpu.power_exponent`. P = p^a x multiprocessors x `gpu.product_power`[architecture], p
-// the peak in TFLOP/s of 16 bits per multiprocessor, where the silicon has been measured (`gpu.eager_product_power`
-// where kernels are launched one by one: their efficiencies were taken from steps at the limit), else what the board's
-// own limit leaves. Q = `gpu.memory_energy` x bandwidth. Memory falls behind where Q alone is more than is left.
+// the peak in TFLOP/s of 16 bits per multiprocessor, where the silicon has been measured, else what the board's own
+// limit leaves; so too of networks of convolutions, whose efficiencies were taken from steps at the limit. Q =
+// `gpu.memory_energy` x bandwidth. Memory falls behind where Q alone is more than is left.
 //
 // Measured: calibration/data/h200-power-limit. That the products of other architectures draw their board's limit is
 // not: where they stay below it a lower limit costs less than this says.
@@ -21,6 +21,7 @@
 
 #include "fabricast/models/planner.hpp"
 #include "fabricast/models/program.hpp"
+#include "fabricast/training.hpp"
 
 namespace fabricast::models::training {
 
@@ -42,7 +43,7 @@ struct PowerBudget {
   [[nodiscard]] double share(const PowerLoad& load) const;
 };
 /// None where neither a limit is given nor the silicon's power is known.
-std::optional<PowerBudget> power_budget(const PlanContext& context, DeviceId gpu, bool is_eager);
+std::optional<PowerBudget> power_budget(const PlanContext& context, DeviceId gpu, const Network& network);
 
 /// What `make` gives for the share of the full rate that the budget leaves. `load_of` tells work (as if all of it were
 /// arithmetic) and exposed time of what was made: what grows with a lower rate is bound by arithmetic.
@@ -68,7 +69,7 @@ double memory_rate(const PlanContext& context, DeviceId gpu);
 std::optional<double> power_limit(const Topology& topology, DeviceId gpu);
 
 /// What steps make of the limits of their GPUs, where those hold anything back.
-void add_power_settings(const PlanContext& context, const std::vector<DeviceId>& gpus, bool is_eager,
+void add_power_settings(const PlanContext& context, const std::vector<DeviceId>& gpus, const Network& network,
                         std::vector<GivenUsed>& out);
 
 }  // namespace fabricast::models::training

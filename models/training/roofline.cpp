@@ -78,17 +78,28 @@ Precision precision_of(const NetworkLayer& layer, Precision asked) {
   return asked == Precision::fp8 && !takes_fp8(layer) ? Precision::bf16 : asked;
 }
 
+/// GPUs that share what a layer hands on.
+double split_of(const NetworkLayer& layer, const LayerShare& share) {
+  const bool is_split =
+      layer.kind == LayerKind::gemm || layer.kind == LayerKind::attention || layer.name == "activation";
+  return is_split && !layer.is_replicated ? share.tensor : share.sequence;
+}
+
+bool is_any(const UnfusedMoves& moves) {
+  return moves.elements + moves.residual + moves.singles + moves.casts + moves.autocasts > 0;
+}
+
 bool bias_first(Precision precision) { return element_bytes(precision) == 4; }
 
 }  // namespace
 
 int activation_bytes(Precision precision) { return std::max(2, element_bytes(precision)); }
 
-Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager, double arithmetic)
+Roofline::Roofline(const PlanContext& context, DeviceId gpu, Precision precision, Kernels kernels, double arithmetic)
     : parameters_(context.parameters),
       architecture_(nccl::architecture_of(context, gpu)),
       precision_(precision),
-      is_eager_(is_eager),
+      kernels_(kernels),
       peak_(peak_of(context, gpu, precision) * arithmetic),
       peak_of_16_bits_(peak_of(context, gpu, Precision::bf16) * arithmetic),
       memory_bandwidth_(memory_rate(context, gpu)),
@@ -109,7 +120,8 @@ const Parameter& Roofline::parameter(ParameterStem stem, Precision precision) co
     names.push_back(base);
   };
   const std::string_view field = stem.text.substr(stem.text.find('.') + 1);
-  if (is_eager_) add(fmt::format("training.eager_{}", field));
+  const bool is_memory = field.ends_with("memory_efficiency");
+  if (is_eager() && !is_memory) add(fmt::format("training.eager_{}", field));
   add(std::string(stem.text));
   return parameters_.first_of(names);
 }
@@ -126,7 +138,7 @@ const Parameter& Roofline::efficiency(LayerKind kind, Precision precision) const
     case LayerKind::embedding:
       break;
   }
-  return parameter("training.memory_efficiency"_stem, precision);
+  return memory_limit({.kind = kind}, precision);
 }
 
 const Parameter& Roofline::efficiency(LayerKind kind) const {
@@ -144,11 +156,35 @@ double Roofline::share_of_peak(const NetworkLayer& layer) const {
   return share;
 }
 
+const Parameter& Roofline::memory_limit(const NetworkLayer& layer, Precision precision) const {
+  if (layer.name == "permute") return parameter("training.permute_efficiency"_stem, precision);
+  const bool is_product = layer.kind == LayerKind::gemm || layer.kind == LayerKind::attention;
+  return is_eager() && !is_product ? parameter("training.eager_memory_efficiency"_stem, precision)
+                                   : parameter("training.memory_efficiency"_stem, precision);
+}
+
+double Roofline::unfused_seconds(const NetworkLayer& layer, const LayerShare& share, const UnfusedMoves& moves) const {
+  constexpr double k_single = 4, k_half = 2;
+  const double element = activation_bytes(precision_);
+  const bool has_casts = element < k_single;
+  const bool has_autocasts = has_casts && kernels_ == Kernels::autocast;
+  const double samples = share.samples * (has_experts(layer) ? share.imbalance : 1) / split_of(layer, share);
+  double bytes = samples * (moves.elements * element + moves.residual * (has_autocasts ? k_single : element) +
+                            moves.singles * k_single);
+  if (has_casts) bytes += samples * moves.casts * (k_single + k_half);
+  if (has_autocasts) {
+    const double weights = layer.kind == LayerKind::gemm ? elements_of(layer) / split_of(layer, share) : 0;
+    bytes += (samples * moves.autocasts + weights) * (k_single + k_half);
+  }
+  // Bytes are counted by what each kernel takes, so one value stands for all precisions.
+  return bytes / (memory_bandwidth_ * parameter("training.eager_memory_efficiency"_stem, Precision::fp32).value);
+}
+
 Duration Roofline::pass(const NetworkLayer& layer, const LayerShare& share, double flop, double moved,
-                        double weight_passes) const {
-  const bool is_split =
-      layer.kind == LayerKind::gemm || layer.kind == LayerKind::attention || layer.name == "activation";
-  const double split = is_split && !layer.is_replicated ? share.tensor : share.sequence;
+                        double weight_passes, const UnfusedMoves& moves) const {
+  const double unfused = is_eager() ? unfused_seconds(layer, share, moves) : 0;
+  if (is_eager() && flop <= 0 && is_any(moves)) return from_seconds(kernel_floor().value + unfused);
+  const double split = split_of(layer, share);
   const double samples = share.samples * (has_experts(layer) ? share.imbalance : 1);
   const double weights = read_weights(layer, share, layer.is_replicated ? 1 : split);
   const auto precision = precision_of(layer, precision_);
@@ -156,18 +192,17 @@ Duration Roofline::pass(const NetworkLayer& layer, const LayerShare& share, doub
                        weights * weight_passes * element_bytes(precision);
   const double peak = precision == precision_ ? peak_ : peak_of_16_bits_;
   const double compute = flop > 0 ? flop * samples / split / (peak * share_of_peak(layer)) : 0;
-  const auto limit = layer.name == "permute" ? "training.permute_efficiency"_stem : "training.memory_efficiency"_stem;
-  const double memory = bytes / (memory_bandwidth_ * parameter(limit, precision).value);
-  return from_seconds(kernel_floor().value + std::max(compute, memory));
+  const double memory = bytes / (memory_bandwidth_ * memory_limit(layer, precision).value);
+  return from_seconds(kernel_floor().value + std::max(compute, memory) + unfused);
 }
 
 Duration Roofline::forward(const NetworkLayer& layer, const LayerShare& share) const {
-  return pass(layer, share, layer.forward_flop, layer.forward_moved, 1);
+  return pass(layer, share, layer.forward_flop, layer.forward_moved, 1, layer.unfused_forward);
 }
 
 /// Gradients of inputs and weights are kernels of their own.
 Duration Roofline::backward(const NetworkLayer& layer, const LayerShare& share) const {
-  const auto time = pass(layer, share, layer.backward_flop, layer.backward_moved, 2);
+  const auto time = pass(layer, share, layer.backward_flop, layer.backward_moved, 2, layer.unfused_backward);
   const bool has_two = layer.kind == LayerKind::gemm || layer.kind == LayerKind::convolution;
   return has_two ? time + from_seconds(kernel_floor().value) : time;
 }
@@ -299,9 +334,10 @@ StepWork work_at(const Roofline& roofline, const TrainingSpec& spec) {
 
 StepWork work_of_network(const PlanContext& context, DeviceId gpu, const TrainingSpec& spec, bool is_eager) {
   const auto at = [&](double arithmetic) {
-    return work_at(Roofline(context, gpu, spec.precision, is_eager, arithmetic), spec);
+    return work_at(Roofline(context, gpu, spec.precision, is_eager ? Kernels::autocast : Kernels::fused, arithmetic),
+                   spec);
   };
-  return within_power(power_budget(context, gpu, is_eager), at, [](const StepWork& work) {
+  return within_power(power_budget(context, gpu, *spec.network), at, [](const StepWork& work) {
     return PowerLoad{.arithmetic = (work.forward + work.backward).seconds()};
   });
 }

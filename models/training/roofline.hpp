@@ -41,12 +41,15 @@ struct LayerShare {
   double imbalance = 1;      ///< tokens of the busiest GPU's experts over the mean
 };
 
+/// Kernels of a framework: fused or of a graph; or launched one by one (PyTorch without its compiler), where each
+/// reads and writes memory (`NetworkLayer::unfused_forward`); the latter with weights in fp32, from which autocast
+/// makes those of products in each pass.
+enum class Kernels { fused, eager, autocast };
+
 class Roofline {
  public:
-  /// `is_eager`: a framework that launches kernel after kernel and casts weights and activations by itself (PyTorch
-  /// with autocast); else fused kernels or a graph. `arithmetic`: the share of its full rate that power leaves
-  /// (power.hpp), in (0, 1].
-  Roofline(const PlanContext& context, DeviceId gpu, Precision precision, bool is_eager, double arithmetic = 1);
+  /// `arithmetic`: the share of its full rate that power leaves (power.hpp), in (0, 1].
+  Roofline(const PlanContext& context, DeviceId gpu, Precision precision, Kernels kernels, double arithmetic = 1);
 
   [[nodiscard]] Duration forward(const NetworkLayer& layer, const LayerShare& share) const;
   [[nodiscard]] Duration backward(const NetworkLayer& layer, const LayerShare& share) const;
@@ -54,7 +57,7 @@ class Roofline {
   [[nodiscard]] Duration optimizer(double parameters, double tensors) const;
   /// Host time of a pass forward over layers with so many operators.
   [[nodiscard]] Duration launches(double operators) const;
-  [[nodiscard]] bool is_eager() const { return is_eager_; }
+  [[nodiscard]] bool is_eager() const { return kernels_ != Kernels::fused; }
   [[nodiscard]] double memory_bandwidth() const { return memory_bandwidth_; }
   [[nodiscard]] const Parameter& optimizer_efficiency() const {
     return parameter("training.optimizer_efficiency"_stem, precision_);
@@ -66,7 +69,12 @@ class Roofline {
 
  private:
   [[nodiscard]] Duration pass(const NetworkLayer& layer, const LayerShare& share, double flop, double moved,
-                              double weight_passes) const;
+                              double weight_passes, const UnfusedMoves& moves) const;
+  /// What kernels beside those of products add to a pass, or, of layers without any, take.
+  [[nodiscard]] double unfused_seconds(const NetworkLayer& layer, const LayerShare& share,
+                                       const UnfusedMoves& moves) const;
+  /// Of the products' own kernels, and of fused ones.
+  [[nodiscard]] const Parameter& memory_limit(const NetworkLayer& layer, Precision precision) const;
   [[nodiscard]] double share_of_peak(const NetworkLayer& layer) const;
   [[nodiscard]] const Parameter& efficiency(LayerKind kind, Precision precision) const;
   [[nodiscard]] const Parameter& parameter(ParameterStem stem, Precision precision) const;
@@ -74,7 +82,7 @@ class Roofline {
   const ParameterSet& parameters_;
   nccl::Architecture architecture_;
   Precision precision_;
-  bool is_eager_;
+  Kernels kernels_;
   double peak_ = 1;
   double peak_of_16_bits_ = 1;
   double memory_bandwidth_ = 1;

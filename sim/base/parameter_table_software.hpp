@@ -280,7 +280,7 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"training.eager_permute_efficiency[.{architecture}][.{precision}]", N, k_efficiency,
                  "the same launched by eager PyTorch; default: as otherwise"},
     ParameterKey{"training.eager_gemm_efficiency[.{architecture}][.{precision}]", N, k_efficiency,
-                 "the same launched by eager PyTorch"},
+                 "the same launched by eager PyTorch; default: as otherwise"},
     ParameterKey{"training.attention_efficiency[.{architecture}][.{precision}]", N, k_efficiency,
                  "share of the peak that attention reaches with long sequences"},
     ParameterKey{"training.attention_half_length[.{architecture}][.{precision}]", N, declared(0, k_count, "tokens"),
@@ -297,7 +297,8 @@ inline constexpr std::array k_software_keys{
     ParameterKey{"training.memory_efficiency[.{architecture}][.{precision}]", N, k_efficiency,
                  "share of the memory bandwidth that layers bound by it reach"},
     ParameterKey{"training.eager_memory_efficiency[.{architecture}][.{precision}]", N, k_efficiency,
-                 "the same launched by eager PyTorch"},
+                 "the same of kernels beside products that eager PyTorch launches one by one; by precision of networks "
+                 "of convolutions, whose casts are not counted"},
     ParameterKey{"training.kernel_floor[.{architecture}][.{precision}]", T, {}, "shortest kernel"},
     ParameterKey{"training.operator_time[.{architecture}][.{precision}]",
                  T,

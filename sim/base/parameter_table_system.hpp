@@ -21,8 +21,6 @@ inline constexpr std::array k_system_keys{
     ParameterKey{"gpu.product_power.{architecture}", N, declared(1e-6, 1e3, "watts"),
                  "W of products at full rate, above idle, per multiprocessor; over the peak (TFLOP/s of 16 bits per "
                  "multiprocessor) to gpu.power_exponent"},
-    ParameterKey{"gpu.eager_product_power.{architecture}", N, declared(1e-6, 1e3, "watts"),
-                 "the same of kernels that are launched one by one"},
     ParameterKey{"gpu.memory_energy", N, declared(1e-3, 1e6, "picojoules"),
                  "pJ per byte of the data sheet's memory bandwidth, at a clock that a power limit has lowered"},
     ParameterKey{"gpu.launch_gap", T, {}, "from the end of a kernel to the next one launched after it"},

@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "config/network.hpp"
+#include "config/unfused.hpp"
 
 namespace fabricast::config {
 
@@ -191,12 +192,14 @@ class TransformerWriter {
     layer.rows = rows;
     layer.inner = static_cast<double>(inner);
     layer.columns = static_cast<double>(columns);
+    if (has_bias) add_unfused_bias(layer);
     return push(std::move(layer));
   }
 
   void norm(const char* name, std::int64_t width, std::int64_t count = 1) {
     const double elements = static_cast<double>(tokens_ * width * count);
     auto& layer = pass(name, elements, 2, 3);
+    set_unfused_norm(layer, elements);
     layer.tensors = {width};
     if (form_ != "llama" && has_biases_) layer.tensors.push_back(width);
   }
@@ -222,19 +225,26 @@ class TransformerWriter {
     }
     scores_and_context();
     linear("o", shape_.heads * shape_.value_size, shape_.hidden, has_biases_);
-    pass("residual", static_cast<double>(tokens_ * shape_.hidden), 3, 1);
+    residual();
     if (form_ == "bert") norm("norm", shape_.hidden);
+  }
+
+  void residual() {
+    const double elements = static_cast<double>(tokens_ * shape_.hidden);
+    set_unfused_residual(pass("residual", elements, 3, 1), elements);
   }
 
   void projections() {
     const auto width = shape_.heads * shape_.head_size;
     const auto kv_width = shape_.kv_heads * shape_.head_size;
     if (form_ == "gpt") {
-      linear("qkv", shape_.hidden, width + 2 * kv_width, has_biases_);
+      auto& layer = linear("qkv", shape_.hidden, width + 2 * kv_width, has_biases_);
+      add_unfused_concatenation(layer);
+      add_unfused_reader(layer, 1);
     } else {
-      linear("q", shape_.hidden, width, has_biases_);
-      linear("k", shape_.hidden, kv_width, has_biases_);
-      linear("v", shape_.hidden, kv_width, has_biases_);
+      add_unfused_reader(linear("q", shape_.hidden, width, has_biases_), 1);
+      add_unfused_reader(linear("k", shape_.hidden, kv_width, has_biases_), 2);
+      add_unfused_reader(linear("v", shape_.hidden, kv_width, has_biases_), 3);
     }
     if (flag("qk_norm", false)) {
       norm("q norm", shape_.head_size, shape_.heads);
@@ -263,37 +273,42 @@ class TransformerWriter {
     const auto head = shape_.head_size + shape_.value_size;
     const double flop = 2 * s * s * static_cast<double>(shape_.heads * head) * (shape_.is_causal ? 0.5 : 1);
     const double moved = s * static_cast<double>((shape_.heads + shape_.kv_heads) * head);
-    push({.name = "attention",
-          .kind = LayerKind::attention,
-          .forward_flop = flop,
-          .backward_flop = 2.5 * flop,
-          .output = s * static_cast<double>(shape_.heads * shape_.value_size),
-          .forward_moved = moved,
-          .backward_moved = 2 * moved,
-          .rows = s,
-          .inner = flag("shared_kv", false) ? 1.0 : 2.0,  // vectors cached per token and key head
-          .operators = 2,
-          .is_selective = !shape_.latent});
+    auto& layer = push({.name = "attention",
+                        .kind = LayerKind::attention,
+                        .forward_flop = flop,
+                        .backward_flop = 2.5 * flop,
+                        .output = s * static_cast<double>(shape_.heads * shape_.value_size),
+                        .forward_moved = moved,
+                        .backward_moved = 2 * moved,
+                        .rows = s,
+                        .inner = flag("shared_kv", false) ? 1.0 : 2.0,  // vectors cached per token and key head
+                        .operators = 2,
+                        .is_selective = !shape_.latent});
+    if (form_ != "llama") return;
+    const auto rotated = shape_.latent ? shape_.latent->rope_size * (shape_.heads + 1)
+                                       : shape_.head_size * (shape_.heads + shape_.kv_heads);
+    const auto repeated = shape_.kv_heads < shape_.heads ? (shape_.heads + shape_.kv_heads) * head : 0;
+    set_unfused_rotation(layer, s * static_cast<double>(rotated), s * static_cast<double>(repeated));
   }
 
   void feed_forward() {
-    const double s = static_cast<double>(tokens_);
     if (form_ != "bert") norm("norm", shape_.hidden);
     if (has_experts(block_)) {
       experts();
     } else {
       matrices(shape_.experts > 0 ? dense_ffn_ : shape_.ffn, 1);
     }
-    pass("residual", s * static_cast<double>(shape_.hidden), 3, 1);
+    residual();
     if (form_ == "bert") norm("norm", shape_.hidden);
   }
 
   /// Of `width`, for `share` times the tokens.
   void matrices(std::int64_t width, double share) {
     const double elements = static_cast<double>(tokens_) * share * static_cast<double>(width);
-    if (shape_.is_gated) linear("gate", shape_.hidden, width, has_biases_, share);
-    linear("up", shape_.hidden, width, has_biases_, share);
-    pass("activation", elements, shape_.is_gated ? 3 : 2, shape_.is_gated ? 5 : 3);
+    if (shape_.is_gated) add_unfused_reader(linear("gate", shape_.hidden, width, has_biases_, share), 1);
+    add_unfused_reader(linear("up", shape_.hidden, width, has_biases_, share), shape_.is_gated ? 2 : 1);
+    set_unfused_activation(pass("activation", elements, shape_.is_gated ? 3 : 2, shape_.is_gated ? 5 : 3), elements,
+                           shape_.is_gated);
     linear("down", width, shape_.hidden, has_biases_, share);
   }
 
@@ -320,7 +335,8 @@ class TransformerWriter {
     linear("head", shape_.hidden, shape_.vocabulary, form_ == "bert");
     auto& logits = network_.layers.back();
     if (is_tied_) logits.tensors.erase(logits.tensors.begin());
-    pass("loss", static_cast<double>(tokens_ * shape_.vocabulary), 4, 2);
+    const double elements = static_cast<double>(tokens_ * shape_.vocabulary);
+    set_unfused_loss(pass("loss", elements, 4, 2), elements);
   }
 
   void predicting_module(int block) {

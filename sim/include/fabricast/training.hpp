@@ -25,6 +25,15 @@ enum class LayerKind { convolution, gemm, attention, memory, embedding };
 std::string_view to_string(LayerKind kind);
 
 /// Everything is per sample: an image, or a sequence of `Network::tokens` tokens.
+/// What kernels that are launched one by one move beside those of products, in elements.
+struct UnfusedMoves {
+  double elements = 0;   ///< of what layers hand on
+  double residual = 0;   ///< of what autocast keeps in fp32: norms, and the sums that blocks add to
+  double singles = 0;    ///< of kernels that compute in fp32 whatever the precision
+  double casts = 0;      ///< between fp32 and 16 bits, where products take 16
+  double autocasts = 0;  ///< between what autocast keeps in fp32 and products of 16 bits
+};
+
 struct NetworkLayer {
   std::string name;
   LayerKind kind = LayerKind::memory;
@@ -34,6 +43,7 @@ struct NetworkLayer {
   double output = 0;         ///< elements of the result
   double forward_moved = 0;  ///< elements read and written, weights apart
   double backward_moved = 0;
+  UnfusedMoves unfused_forward, unfused_backward;  ///< of transformers
   double shared_moved = 0;        ///< elements that each GPU of a tensor group reads beside its share of the others
   double rows = 0;                ///< rows of the matrix product
   double inner = 0, columns = 0;  ///< of the product; inner of attention: vectors cached per token and key head
