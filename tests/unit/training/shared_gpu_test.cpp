@@ -102,8 +102,10 @@ TEST_CASE("kernels that are launched one by one wait as long in FSDP as in DDP, 
     for (const std::string batch : {"1", "2", "5", "16"}) {
       for (const std::string recompute : {"none", "selective", "full"}) {
         const auto of = [&](const std::string& data, const std::string& launch) {
-          return figure(row_of("benchmark: training, gpus: 1, network: " + network + ", batch_per_gpu: " + batch +
-                               launch + ", parallel: {data: " + data + ", recompute: " + recompute + "}"),
+          // In fp32 autocast has nothing to cast, so both compute the same.
+          return figure(row_of("benchmark: training, gpus: 1, precision: fp32, network: " + network +
+                               ", batch_per_gpu: " + batch + launch + ", parallel: {data: " + data +
+                               ", recompute: " + recompute + "}"),
                         "launch_time_ps");
         };
         CAPTURE(network);
@@ -123,7 +125,7 @@ TEST_CASE("a GPU that computes longer waits less for its launching thread, in FS
       "benchmark: training, gpus: 2, network: bert-large, batch_per_gpu: 1, parallel: {data: fsdp}";
   double before = figure(row_of(workload), "launch_time_ps");
   CHECK(before > 0);
-  for (const auto* rate : {"0.9", "0.7", "0.5"}) {
+  for (const auto* rate : {"0.9", "0.7", "0.3"}) {
     const double launch = figure(row_of(workload + ", slow: {n.gpu1: " + rate + "}"), "launch_time_ps");
     CHECK(launch < before);
     before = launch;
