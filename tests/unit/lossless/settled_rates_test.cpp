@@ -10,9 +10,10 @@ using namespace fabricast;
 namespace {
 
 /// Sixteen hosts of eight A100 on SN3700: flows of several hosts meet on links between the switches.
-Row meeting_flows(Fidelity fidelity, const std::string& size) {
+Row meeting_flows(Fidelity fidelity, const std::string& size, bool shortcuts = true) {
   SimulateOptions options;
   options.fidelity = fidelity;
+  options.packet_shortcuts = shortcuts;
   const auto loaded = test::shipped("allreduce-roce-sn3700.yaml", {{"workload.sizes", "[" + size + "]"}});
   return test::run(loaded, options).workloads[0].rows.at(0);
 }
@@ -35,4 +36,11 @@ TEST_CASE("where nobody is told to slow down one operation tells all") {
   const auto row = meeting_flows(Fidelity::packet, "256 KiB");
   CHECK(row.fabric->notifications == 0);
   CHECK(row.fabric->operations == 1);
+}
+
+TEST_CASE("operations in a row are the same without the packet engine's shortcuts") {
+  const auto row = meeting_flows(Fidelity::packet, "2 MiB");
+  const auto plain = meeting_flows(Fidelity::packet, "2 MiB", false);
+  CHECK(row.time == plain.time);
+  CHECK(row.fabric->notifications == plain.fabric->notifications);
 }
