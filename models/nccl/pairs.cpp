@@ -228,7 +228,8 @@ class PatternMaker::PairCounter {
     for (const auto& crossing : route.crossings) {
       if (resources.is_link(crossing.resource)) continue;
       const int host = resources.topology().host_of(resources.device(crossing.resource));
-      const bool is_here = host >= 0 && resources.topology().machine_of(host) == here;
+      if (host < 0) continue;  // links that a switch spreads packets over: count_ways() counts them
+      const bool is_here = resources.topology().machine_of(host) == here;
       (is_here ? out : in).crossings.push_back(crossing);
     }
     if (!out.is_known) out.way = way_of(source.hca);

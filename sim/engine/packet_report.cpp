@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "fabricast/lossless.hpp"
+
 namespace fabricast::engine {
 
 namespace {
@@ -114,6 +116,22 @@ class ReportMaker {
 FabricReport make_report(const packet::Network& network, const packet::Results& results,
                          const std::vector<std::string>& flow_names) {
   return ReportMaker(network, results, flow_names).make();
+}
+
+std::vector<std::string> assumptions_of_packets(const Topology& topology, const WorkloadPrediction& workload,
+                                                bool has_tcp) {
+  std::vector<std::string> out;
+  const auto is_in_a_row = [](const Row& row) { return row.fabric && row.fabric->operations > 1; };
+  if (std::ranges::any_of(workload.rows, is_in_a_row))
+    out.emplace_back(
+        "operations follow each other: senders that were told to slow down begin with the rate that is left to them, "
+        "and the first one does not count");
+  if (has_tcp) out.emplace_back("TCP travels as RDMA packets: its own windows and retransmissions are not modelled");
+  if (!is_lossless(topology) && topology.num_hosts() > 1)
+    out.emplace_back(topology.spec().fabric.lossless
+                         ? "flow_control: drop: a full buffer drops packets, senders go back to them or time out"
+                         : "the topology does not say how its switches are configured: PFC with shipped defaults");
+  return out;
 }
 
 }  // namespace fabricast::engine

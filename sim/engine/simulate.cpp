@@ -15,6 +15,7 @@
 #include "engine/bounds.hpp"
 #include "engine/fluid.hpp"
 #include "engine/packet_doubt.hpp"
+#include "engine/packet_report.hpp"
 #include "engine/packet_run.hpp"
 #include "engine/route_draws.hpp"
 #include "engine/row.hpp"
@@ -348,14 +349,13 @@ class Simulator {
         for (auto& line : models::packet_assumptions(topology_, parameters_)) out.push_back(std::move(line));
       const auto drawn = takes_drawn_routes(w) ? draws_->assumption(options_.seed, is_spread_) : std::string();
       if (!drawn.empty()) out.push_back(drawn);
+      if (!drawn.empty() && options_.fidelity == Fidelity::fluid && lossless_settings(topology_, parameters_).is_ecn_on)
+        out.emplace_back("senders that meet share a link at once: --fidelity auto says where queues and DCQCN count");
       if (is_adaptive(topology_.spec().fabric) && prediction_.workloads[w].num_hosts > 1)
         out.push_back(ways_assumed(scenario_.workloads[w].transport.routing));
-      if (has_tcp_)
-        out.emplace_back("TCP travels as RDMA packets: its own windows and retransmissions are not modelled");
-      if (options_.fidelity == Fidelity::packet && !is_lossless(topology_) && topology_.num_hosts() > 1)
-        out.emplace_back(topology_.spec().fabric.lossless
-                             ? "flow_control: drop: a full buffer drops packets, senders go back to them or time out"
-                             : "the topology does not say how its switches are configured: PFC with shipped defaults");
+      if (options_.fidelity == Fidelity::packet)
+        for (auto& line : engine::assumptions_of_packets(topology_, prediction_.workloads[w], has_tcp_))
+          out.push_back(std::move(line));
       std::sort(out.begin(), out.end());
       out.erase(std::unique(out.begin(), out.end()), out.end());
     }

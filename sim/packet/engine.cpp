@@ -63,6 +63,7 @@ StopReason Simulation::Engine::run(Time until) {
     if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed))
       return stop_reason = StopReason::interrupted;
   }
+  if (events.empty()) events.assign({}, now);  // what is posted next is due from here on, not from the last idle event
   if (!deadlock && is_anything_under_way()) find_deadlock(true);
   if (deadlock) stop_reason = deadlock->cycle.empty() ? StopReason::stalled : StopReason::deadlock;
   return stop_reason;

@@ -43,6 +43,7 @@ Json fabric_json(const FabricReport& fabric) {
            {"stop", fabric.stop},
            {"reason", fabric.reason},
            {"wait_cycle", fabric.wait_cycle},
+           {"operations", fabric.operations},
            {"packets", fabric.packets},
            {"pauses", fabric.pauses},
            {"pause_frames", fabric.pause_frames},

@@ -237,10 +237,11 @@ std::string fabric_table(const WorkloadPrediction& workload) {
     if (!row.fabric || !is_eventful(*row.fabric)) continue;
     const auto& fabric = *row.fabric;
     out += fmt::format(
-        "#   {} B: {} packets, {} pauses ({:.3f} us, all ports together{}){}, {} marked, {} notifications, {} lossless "
+        "#   {} B{}: {} packets, {} pauses ({:.3f} us, all ports together{}){}, {} marked, {} notifications, {} "
+        "lossless "
         "drops{}\n",
-        row.size.value, fabric.packets, fabric.pauses, fabric.paused.us(),
-        fabric.pauses > 0 ? fmt::format(", {} frames", fabric.pause_frames) : "",
+        row.size.value, fabric.operations > 1 ? fmt::format(", {} operations", fabric.operations) : "", fabric.packets,
+        fabric.pauses, fabric.paused.us(), fabric.pauses > 0 ? fmt::format(", {} frames", fabric.pause_frames) : "",
         fabric.starved.ps > 0 ? fmt::format(", {:.3f} us without credits", fabric.starved.us()) : "",
         fabric.marked_packets, fabric.notifications, fabric.lossless_drops,
         fabric.lossy_drops > 0 ? fmt::format(", {} lossy drops", fabric.lossy_drops) : "");

@@ -95,6 +95,7 @@ struct FabricReport {
   std::string stop = "finished";        ///< finished, time limit, interrupted, deadlock, stalled
   std::string reason;                   ///< of a deadlock or stall, for people
   std::vector<std::string> wait_cycle;  ///< egress queues that wait for each other, in order
+  int operations = 1;                   ///< in a row, of which all that follows tells; see docs/models/packet-engine.md
   std::uint64_t packets = 0;            ///< data packets delivered
   std::uint64_t pauses = 0;             ///< XOFF decisions of all ports
   std::uint64_t pause_frames = 0;       ///< PAUSE frames: XOFF, repeats before `pause_time` ends, XON; 0 without PFC

@@ -23,6 +23,16 @@ double time_us(const std::string& fabric, const std::string& workload, int hosts
   return test::run(scenario).workloads[0].rows[0].time.us();
 }
 
+/// Microseconds of NCCL's all-to-all between hosts with eight adapters each.
+double all_to_all_us(const std::string& fabric, int hosts) {
+  const auto scenario = test::scenario(
+      fmt::format("schema: fabricast/scenario/1\nname: adaptive\ntopology:\n  schema: fabricast/topology/1\n  name: "
+                  "adaptive\n  hosts: [{{name: n, count: {}, type: dgx-a100}}]\n  fabric: {{{}}}\n"
+                  "workload: {{benchmark: alltoall_perf, sizes: [64 MiB]}}\n",
+                  hosts, fabric));
+  return test::run(scenario).workloads[0].rows[0].time.us();
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -56,5 +66,18 @@ TEST_CASE("oversubscription limits leaves that choose ways, too, and no way is f
     const double adaptive = time_us(tree + ", routing: adaptive}", workload, hosts, bytes);
     CHECK(adaptive <= 1.001 * time_us(tree + "}", workload, hosts, bytes));
     CHECK(adaptive >= 0.999 * time_us("single_switch: {switch: sn3700}", workload, hosts, bytes));
+  }
+}
+
+TEST_CASE("links that packets are spread over carry what adapters of several ranks exchange once") {
+  for (const int hosts : {4, 6, 8, 11}) {
+    CAPTURE(hosts);
+    const double alone = all_to_all_us("single_switch: {switch: qm9700}", hosts);
+    for (const std::string kind : {"leaf_spine: {switch: qm8700", "fat_tree: {switch: qm8700, tiers: 2"}) {
+      CAPTURE(kind);
+      CHECK(all_to_all_us(kind + ", routing: adaptive}", hosts) == test::approx(alone).epsilon(0.03));
+      CHECK(all_to_all_us(kind + ", oversubscription: 3, routing: adaptive}", hosts) <=
+            1.001 * all_to_all_us(kind + ", oversubscription: 3}", hosts));
+    }
   }
 }
