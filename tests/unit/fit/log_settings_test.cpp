@@ -184,7 +184,7 @@ TEST_CASE("a log of other GPUs or adapters than the topology's is told so") {
   // Spellings of the same, and names that the catalogue has no model of.
   for (const char* name : {"A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB MIG 3g.20gb",
                            "NVIDIA H800", "Graphics Device"})
-    CHECK_MESSAGE(gpus("hgx-a100", name).empty(), name);
+    CHECK_MESSAGE(gpus("hgx-a100", name).empty(), std::string(name));
   CHECK(gpus("h200-8gpu-vm", "NVIDIA H200").empty());
   CHECK(gpus("abci-v100", "Tesla V100-SXM2-16GB").empty());
 

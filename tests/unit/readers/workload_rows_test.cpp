@@ -124,11 +124,11 @@ TEST_CASE("settings are read as launchers and shells give them, not where they a
         "qsub -v NCCL_ALGO=Ring,NCCL_PROTO=Simple job.sh", "docker run -e NCCL_ALGO=Ring --env=NCCL_PROTO=Simple image",
         "mpiexec.hydra -genv NCCL_ALGO Ring -genv NCCL_PROTO Simple ./run",
         "mpiexec -env NCCL_ALGO Ring -env NCCL_PROTO Simple ./run", "setenv NCCL_ALGO Ring\nsetenv NCCL_PROTO Simple"})
-    CHECK_MESSAGE(environment(line) == both, line);
+    CHECK_MESSAGE(environment(line) == both, std::string(line));
   CHECK(environment("export NCCL_IB_HCA=mlx5_0,mlx5_1") ==
         std::map<std::string, std::string>{{"NCCL_IB_HCA", "mlx5_0,mlx5_1"}});
   for (const char* line : {"#export NCCL_ALGO=Ring", "# export NCCL_ALGO=Ring", "the variable NCCL_ALGO Ring"})
-    CHECK_MESSAGE(environment(line).empty(), line);
+    CHECK_MESSAGE(environment(line).empty(), std::string(line));
 }
 
 TEST_CASE("of several tables the one of the workload's benchmark and ranks is compared") {
