@@ -15,7 +15,7 @@
 #include "fabricast/inputs.hpp"
 #include "fabricast/setting_hints.hpp"
 #include "fabricast/virtualization.hpp"
-#include "fit/suggest_log.hpp"
+#include "fit/stated_settings.hpp"
 
 namespace fabricast::doctor {
 
@@ -140,11 +140,17 @@ class Collector {
     if (!one.sizes.empty()) out.push_back(std::move(one));
   }
 
+  static void warn_of_other_devices(const MeasuredLog& log, const Topology& topology, Diagnostics& warnings) {
+    const auto other = fit::other_devices(log, topology);
+    if (!other.empty()) warnings.push_back({Severity::warning, {log.file, log.line, 0}, other, "", {}});
+  }
+
   void add_to_scenario(const std::vector<MeasuredLog>& tables, std::vector<Patient>& out, Diagnostics& warnings) {
     auto table = table_for(tables, scenario_->scenario);
     if (table && !table->refusal.empty())
       warnings.push_back({Severity::warning, {table->file, table->line, 0}, table->refusal, "", {}});
     if (!table || table->rows.empty()) return;
+    warn_of_other_devices(*table, scenario_->topology, warnings);
     const auto load = [&](const std::vector<Setting>& more) {
       auto settings = options_.settings;
       settings.insert(settings.end(), more.begin(), more.end());
@@ -158,6 +164,7 @@ class Collector {
   void add_to_topology(const std::vector<MeasuredLog>& tables, std::vector<Patient>& out, Diagnostics& warnings) {
     for (const auto& table : tables) {
       if (!table.matrices.empty() || !table.copies.empty()) continue;
+      warn_of_other_devices(table, topology_->topology, warnings);
       for (const auto& entry : fit::suggest_entries(table, topology_->topology)) {
         for (const auto& comment : entry.comments) {
           if (comment.find("does not say how many") != std::string::npos)

@@ -72,6 +72,12 @@ Result<LoadedScenario> load_scenario_of(const Calibration& calibration, const Ca
   return load_scenario(log.scenario_file, calibration.parameter_files, log.settings);
 }
 
+int most_gpus_of_a_host(const Topology& topology) {
+  int most = 0;
+  for (int host = 0; host < topology.num_hosts(); ++host) most = std::max(most, topology.count(DeviceKind::gpu, host));
+  return most;
+}
+
 }  // namespace
 
 void Dataset::load_scenario_alone(const Calibration& calibration, const CalibrationLog& log, Diagnostics& faults) {
@@ -100,8 +106,8 @@ void Dataset::load_log(const Calibration& calibration, const CalibrationLog& log
     as_said.settings.insert(as_said.settings.end(), more.begin(), more.end());
     return load_scenario_of(calibration, as_said);
   });
-  if (!logged.note.empty())
-    warnings_.push_back(make_warning_at(log.location, fmt::format("'{}': {}", log.file, logged.note)));
+  for (const auto& text : {logged.note, text_of_contradictions(*loaded, {&*table, 1})})
+    if (!text.empty()) warnings_.push_back(make_warning_at(log.location, fmt::format("'{}': {}", log.file, text)));
   if (logged.scenario) loaded = std::move(*logged.scenario);
   Experiment experiment{log, {}, std::move(*loaded), {}, {}, {}, {}, {}, {}, 0, 0};
   experiment.name = std::filesystem::path(log.file).stem().string();
@@ -184,9 +190,16 @@ void Dataset::add_experiment(Experiment experiment, const MeasuredHeader& header
     if (!is_loopback) faults.push_back(make_error_at(log.location, message, keys));
     return !is_loopback;
   };
+  const auto most_gpus = most_gpus_of_a_host(experiment.loaded.topology);
+  const bool is_too_dense = family_of(scenario.workloads.front().benchmark) == BenchmarkFamily::nccl_tests &&
+                            header.ranks_per_host > most_gpus;
+  const auto host_keys = is_too_dense
+                             ? fmt::format("the log has {} GPUs on a host, hosts of topology '{}' have {}",
+                                           *header.ranks_per_host, experiment.loaded.topology.name(), most_gpus)
+                             : "set ranks_per_host or devices as it was measured";
   const bool is_elsewhere =
       is_refused(header.num_ranks, experiment.num_ranks, "ranks", "set gpus, ranks or devices as it was measured") ||
-      is_refused(header.num_hosts, experiment.num_hosts, "hosts", "set ranks_per_host or devices as it was measured");
+      is_refused(header.num_hosts, experiment.num_hosts, "hosts", host_keys.c_str());
   if (is_elsewhere) return;
   experiments_.push_back(std::move(experiment));
 }

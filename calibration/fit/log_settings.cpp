@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "fabricast/setting_hints.hpp"
 #include "fit/stated_settings.hpp"
@@ -150,6 +151,13 @@ std::string text_of_contradictions(const LoadedScenario& loaded, std::span<const
     out +=
         fmt::format("{}{}={}, the log says {}", out.empty() ? "the scenario gives " : "; ", path, same->second, value);
   }
+  std::set<std::string> others;
+  for (const auto& log : logs) {
+    others.insert(fit::other_devices(log, loaded.topology));
+    others.insert(fit::other_packets(log, loaded.topology, loaded.parameters));
+  }
+  others.erase("");
+  for (const auto& other : others) out += fmt::format("{}{}", out.empty() ? "" : "; ", other);
   return out;
 }
 

@@ -31,6 +31,13 @@ void add_nccl_environment(const MeasuredLog& log, SuggestedLog& out);
 void add_osu_settings(const MeasuredLog& log, SuggestedLog& out);
 void add_perftest_settings(const MeasuredLog& log, SuggestedLog& out);
 
+/// "the log is of 'NVIDIA H100 80GB HBM3', the topology has a100-sxm4-40"; empty where its GPUs and adapters may be
+/// those.
+std::string other_devices(const MeasuredLog& log, const Topology& topology);
+/// "the log's packets carry 1024 B (Mtu), the topology's 4096 B: `mtu` of its fabric"; empty where they agree or
+/// perftest does not say.
+std::string other_packets(const MeasuredLog& log, const Topology& topology, const ParameterSet& parameters);
+
 /// All of these of one table, and how its operations were started: not its file name, not its ranks.
 SuggestedLog stated_settings(const MeasuredLog& table);
 

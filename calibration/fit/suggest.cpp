@@ -116,6 +116,8 @@ class Suggestion {
       return fmt::format("the log does not say which collective it is of{}; name it by --benchmark",
                          possible.empty() ? std::string() : fmt::format(", by its columns {}", possible));
     }
+    for (const auto& table : tables)
+      if (table.benchmark && !table.warnings.empty()) return table.warnings.back().message;
     return "no table of a benchmark that is forecast";
   }
 

@@ -224,6 +224,12 @@ SuggestedLog perftest_entry(const MeasuredLog& log) {
   return out;
 }
 
+SuggestedLog with_devices(SuggestedLog entry, const MeasuredLog& log, const Topology& topology) {
+  const auto other = other_devices(log, topology);
+  if (!other.empty()) entry.comments.insert(entry.comments.begin(), other);
+  return entry;
+}
+
 /// iperf3 and sockperf.
 SuggestedLog socket_entry(const MeasuredLog& log) {
   auto out = stated_settings(log);
@@ -320,11 +326,11 @@ std::vector<SuggestedLog> suggest_entries(const MeasuredLog& table, const Topolo
   if (table.rows.empty() || !table.benchmark || !readers::refusal_of(table, *table.benchmark).empty()) return {};
   switch (family_of(*table.benchmark)) {
     case BenchmarkFamily::nccl_tests:
-      return {nccl_entry(table, topology)};
+      return {with_devices(nccl_entry(table, topology), table, topology)};
     case BenchmarkFamily::osu:
       return {osu_entry(table, topology)};
     case BenchmarkFamily::perftest:
-      return {perftest_entry(table)};
+      return {with_devices(perftest_entry(table), table, topology)};
     case BenchmarkFamily::system:
       if (table.format == LogFormat::iperf3 || table.format == LogFormat::sockperf) return {socket_entry(table)};
       break;

@@ -41,8 +41,31 @@ std::string_view leading_value(std::string_view text) {
   std::size_t end = 0;
   while (end < text.size() && is_value_char(text[end])) ++end;
   auto value = text.substr(0, end);
+  // `srun --export=ALL,NCCL_ALGO=Ring,NCCL_PROTO=Simple`: the next variable ends it, the next adapter of a list does
+  // not.
+  for (auto comma = value.find(','); comma != std::string_view::npos; comma = value.find(',', comma + 1)) {
+    auto name_end = comma + 1;
+    while (name_end < value.size() && is_name_char(value[name_end])) ++name_end;
+    if (name_end > comma + 1 && name_end < value.size() && value[name_end] == '=') value = value.substr(0, comma);
+  }
   while (!value.empty() && (value.back() == '.' || value.back() == ',')) value.remove_suffix(1);
   return value;
+}
+
+/// `#export NCCL_ALGO=Ring`: written, not run.
+bool is_commented_out(std::string_view text) {
+  const auto line = trim(text);
+  const auto code = line.find_first_not_of("# ");
+  return line.starts_with('#') && code != std::string_view::npos &&
+         (line.substr(code).starts_with("export ") || line.substr(code).starts_with("setenv "));
+}
+
+/// Whether the word before `at` gives a variable by two words: `setenv NCCL_ALGO Ring`, `mpiexec -genv NCCL_ALGO Ring`.
+bool is_given_by_words(std::string_view text, std::size_t at) {
+  const auto before = split_words(text.substr(0, at));
+  if (before.empty()) return false;
+  const auto word = before.back().text;
+  return word == "setenv" || word == "-env" || word == "-genv";
 }
 
 }  // namespace
@@ -50,6 +73,7 @@ std::string_view leading_value(std::string_view text) {
 void add_settings(std::string_view text, std::map<std::string, std::string>& settings) {
   constexpr std::string_view k_by_environment = " set by environment to ";
   constexpr std::size_t k_longest = 100;
+  if (is_commented_out(text)) return;
   for (auto at = next_name(text, 0); at != std::string_view::npos; at = next_name(text, at + 1)) {
     auto end = at;
     while (end < text.size() && is_name_char(text[end])) ++end;
@@ -59,6 +83,8 @@ void add_settings(std::string_view text, std::map<std::string, std::string>& set
       if (rest.starts_with('"') || rest.starts_with('\'')) rest.remove_prefix(1);
     } else if (rest.starts_with(k_by_environment)) {
       rest.remove_prefix(k_by_environment.size());
+    } else if (rest.starts_with(' ') && is_given_by_words(text, at)) {
+      rest = trim(rest);
     } else {
       continue;
     }
@@ -98,7 +124,7 @@ void add_environments(const LogText& log, std::vector<MeasuredLog>& tables) {
       const auto& text = log.lines[next].text;
       add_settings(text, own);
       note_nccl_line(text, table.header.nccl_seen);
-      if (trim(text).starts_with("export ")) add_settings(text, lasting);
+      if (trim(text).starts_with("export ") || trim(text).starts_with("setenv ")) add_settings(text, lasting);
     }
     table.header.environment = std::move(own);
   }

@@ -150,12 +150,13 @@ class SectionReader {
       add_warning(table(line), line_warning(log_, line, std::move(fault)));
     } else {
       if (const auto benchmark = benchmark_in(line.text)) named_before_ = benchmark;
-      if (table_) read_versions(line.text, table_->header);
+      read_versions(line.text, table_ ? table_->header : before_);
     }
   }
 
   void close() {
     if (!table_) return;
+    if (table_->header.nccl_version.empty()) table_->header.nccl_version = before_.nccl_version;
     std::sort(table_->header.ranks.begin(), table_->header.ranks.end(),
               [](const auto& a, const auto& b) { return a.rank < b.rank; });
     summarize_ranks(table_->header);
@@ -173,6 +174,7 @@ class SectionReader {
   std::vector<RowLine> row_lines_;  ///< of the table
   Columns columns_;
   std::optional<Benchmark> named_before_;  ///< by a command line above the table
+  MeasuredHeader before_;                  ///< NCCL's release, named above the first table
 };
 
 }  // namespace

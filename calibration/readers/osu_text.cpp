@@ -227,6 +227,10 @@ std::vector<MeasuredLog> read_osu(const LogText& log, Lines section) {
       const bool is_rate =
           std::any_of(columns.begin(), columns.end(), [](const auto& c) { return contains(c, "mb/s"); });
       table.header.unit = is_rate ? "MB/s" : "us";
+      if (contains(lower(line.text), "transmit size")) {  // -D: packed on the way, less is sent than the size
+        table.other_test = table.title + " of a derived data type";
+        table.benchmark.reset();
+      }
     } else if (!columns.empty() && is_number_row(split_words(line.text))) {
       read_osu_row(log, line, columns, table);
     } else {

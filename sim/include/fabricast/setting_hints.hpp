@@ -35,7 +35,8 @@ AsLogged as_logged(const LoadedScenario& loaded, std::span<const MeasuredLog> lo
                    const std::function<Result<LoadedScenario>(const std::vector<Setting>&)>& load,
                    const std::function<bool(const Setting&)>& is_wanted = {});
 
-/// "the scenario gives workload.launch=graph, the log says one_thread"; empty where they agree. The scenario stands.
+/// "the scenario gives workload.launch=graph, the log says one_thread; the log is of 'NVIDIA H100 80GB HBM3', the
+/// topology has a100-sxm4-40"; empty where they agree. The scenario stands.
 std::string text_of_contradictions(const LoadedScenario& loaded, std::span<const MeasuredLog> logs);
 
 /// One way in which a scenario may differ from what was measured.

@@ -17,10 +17,10 @@ namespace {
 constexpr const char* k_old_table =
     "# nThread 1 nGpus 4 minBytes 8 maxBytes 16 step: 2(factor) warmup iters: 5 iters: 20 validation: 1\n"
     "#\n# Using devices\n"
-    "#   Rank  0 Pid 10 on node0 device  0 [0x00] A100-SXM4-40GB\n"
-    "#   Rank  1 Pid 10 on node0 device  1 [0x00] A100-SXM4-40GB\n"
-    "#   Rank  2 Pid 10 on node0 device  2 [0x00] A100-SXM4-40GB\n"
-    "#   Rank  3 Pid 10 on node0 device  3 [0x00] A100-SXM4-40GB\n"
+    "#   Rank  0 Pid 10 on node0 device  0 [0x00] A100-SXM4-80GB\n"
+    "#   Rank  1 Pid 10 on node0 device  1 [0x00] A100-SXM4-80GB\n"
+    "#   Rank  2 Pid 10 on node0 device  2 [0x00] A100-SXM4-80GB\n"
+    "#   Rank  3 Pid 10 on node0 device  3 [0x00] A100-SXM4-80GB\n"
     "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n"
     "           8             2   float     sum    14.73    0.00    0.00  0e+00    14.66    0.00    0.00  0e+00\n"
     "          16             4   float     sum    14.66    0.00    0.00  0e+00    14.66    0.00    0.00  0e+00\n";
@@ -161,4 +161,44 @@ TEST_CASE("once taken, a log leaves nothing open and contradicts nothing: all lo
     ++checked;
   }
   CHECK(checked > 40);
+}
+
+TEST_CASE("a log of other GPUs or adapters than the topology's is told so") {
+  const auto said_of = [](const char* topology, const std::string& benchmark, const std::string& text) {
+    return text_of_contradictions(loaded("workload: {benchmark: " + benchmark + "}", topology), logs_of({text}));
+  };
+  const auto gpus = [&](const char* topology, const std::string& name) {
+    constexpr std::string_view k_own = "A100-SXM4-80GB";
+    auto text = new_table();
+    for (auto at = text.find(k_own); at != std::string::npos; at = text.find(k_own, at + name.size()))
+      text.replace(at, k_own.size(), name);
+    return said_of(topology, "all_reduce_perf", text);
+  };
+  CHECK(gpus("hgx-a100", "NVIDIA H100 80GB HBM3") ==
+        "the log is of 'NVIDIA H100 80GB HBM3', the topology has a100-sxm4-80");
+  CHECK(gpus("hgx-a100", "NVIDIA A100-SXM4-40GB") ==
+        "the log is of 'NVIDIA A100-SXM4-40GB', the topology has a100-sxm4-80");
+  CHECK(gpus("hgx-a100", "NVIDIA A100 80GB PCIe") ==
+        "the log is of 'NVIDIA A100 80GB PCIe', the topology has a100-sxm4-80");
+  CHECK(gpus("h200-8gpu-vm", "NVIDIA H200 NVL") == "the log is of 'NVIDIA H200 NVL', the topology has h200-sxm");
+  // Spellings of the same, and names that the catalogue has no model of.
+  for (const char* name : {"A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB MIG 3g.20gb",
+                           "NVIDIA H800", "Graphics Device"})
+    CHECK_MESSAGE(gpus("hgx-a100", name).empty(), std::string(name));
+  CHECK(gpus("h200-8gpu-vm", "NVIDIA H200").empty());
+  CHECK(gpus("abci-v100", "Tesla V100-SXM2-16GB").empty());
+
+  const auto link = [&](const char* topology, const std::string& type, const std::string& mtu = "4096") {
+    return said_of(topology, "ib_write_lat",
+                   "                    RDMA_Write Latency Test\n Transport type : IB\n Connection type : RC\n"
+                   " Link type       : " +
+                       type + "\n Mtu             : " + mtu +
+                       "[B]\n Data ex. method : Ethernet\n"
+                       " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]\n"
+                       " 2       1000          0.80           2.00         0.90\n");
+  };
+  CHECK(link("abci-v100", "IB").empty());
+  CHECK(link("abci-v100", "Ethernet") == "the log's link type is Ethernet, the topology has connectx-4-edr");
+  CHECK(link("abci-v100", "IB", "1024") ==
+        "the log's packets carry 1024 B (Mtu), the topology's 4096 B: `mtu` of its fabric");
 }

@@ -322,6 +322,21 @@ TEST_CASE("a log that the topology cannot run is left out with the reason, none 
   CHECK(has(render(none.error()), "4 GPUs asked for"));
 }
 
+TEST_CASE("a log of other GPUs, or of more of them on a host, than the topology has is told so") {
+  const Folder folder("suggest-others");
+  const auto text = suggestion(folder, "hgx-a100", {folder.write("two.txt", nccl_log("", k_two_gpus))});
+  const std::string other = "the log is of 'NVIDIA H200', the topology has a100-sxm4-80";
+  CHECK(has(text, "  # " + other + "\n"));
+  const auto warnings = run(folder, text).warnings;
+  CHECK(std::ranges::any_of(warnings, [&](const auto& one) { return has(one.message, other); }));
+  std::string dense;
+  for (int rank = 0; rank < 12; ++rank)
+    dense += fmt::format("#  Rank  {0} Group  0 Pid 1 on n device  {0} [0000:00:0{0}] A100-SXM4-40GB\n", rank);
+  const auto none = suggest_calibration(topology("dgx-a100-pair"), {folder.write("dense.txt", nccl_log("", dense))});
+  REQUIRE_FALSE(none.has_value());
+  CHECK(has(render(none.error()), "the log has 12 GPUs on a host, hosts of topology 'dgx-a100-pair' have 8"));
+}
+
 TEST_CASE("a plain log is suggested by what its rows say, or by --benchmark where they leave it open") {
   const Folder folder("suggest-plain");
   std::string text = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n" + k_two_gpus;

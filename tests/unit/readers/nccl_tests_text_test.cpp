@@ -70,6 +70,23 @@ TEST_CASE("an old broadcast has root in place of redop") {
   CHECK(log.benchmark == Benchmark::broadcast_perf);
 }
 
+TEST_CASE("a release of NCCL named above the table is that of tables that name none") {
+  const std::string top = "NCCL version 2.18.3+cuda12.2\n";
+  const std::string preamble = "# nThread 1 nGpus 2 minBytes 4 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20\n";
+  const auto logs = [&](const std::string& text) {
+    const auto read = read_logs_text(text, "all_reduce_perf.log");
+    REQUIRE(read.has_value());
+    std::vector<std::string> out;
+    for (const auto& one : *read) out.push_back(one.header.nccl_version);
+    return out;
+  };
+  const auto rows = k_header + k_row + "\n";
+  CHECK(logs(top + preamble + rows) == std::vector<std::string>{"2.18.3"});
+  CHECK(logs(top + preamble + rows + preamble + "NCCL version 2.21.5+cuda12.4\n" + rows) ==
+        std::vector<std::string>{"2.18.3", "2.21.5"});
+  CHECK(logs(preamble + rows) == std::vector<std::string>{""});
+}
+
 TEST_CASE("the layout with root, versions and full bus ids is read") {
   const auto log = table_of(
       "# nccl-tests version 2.20.0 (b4d5bee) nccl-headers=23102 nccl-library=22809\n"

@@ -202,3 +202,11 @@ TEST_CASE("rows whose validation failed are marked") {
   CHECK(log.rows[0].num_wrong.value_or(0) == 0);
   CHECK(log.rows[1].num_wrong == 1);
 }
+
+TEST_CASE("messages of a derived data type are another test") {
+  const auto log = table_of(
+      "# OSU MPI Latency Test v7.4\n# Datatype: MPI_CHAR.\n"
+      "# Size       Avg Latency(us)     Transmit Size\n4096                       4.98              2048\n");
+  CHECK_FALSE(log.benchmark.has_value());
+  CHECK(log.other_test == "OSU MPI Latency Test v7.4 of a derived data type");
+}

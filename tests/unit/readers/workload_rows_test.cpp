@@ -112,6 +112,25 @@ TEST_CASE("settings are read from command lines, exports and NCCL's lines, other
   CHECK(tables[1].header.environment == std::map<std::string, std::string>{{"NCCL_P2P_DISABLE", "1"}});
 }
 
+TEST_CASE("settings are read as launchers and shells give them, not where they are commented out") {
+  const std::map<std::string, std::string> both{{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple"}};
+  const auto environment = [](const std::string& line) {
+    const auto tables = tables_of(line + "\n# OSU MPI Latency Test v5.8\n# Size Latency (us)\n8 1.5\n");
+    REQUIRE(tables.size() == 1);
+    return tables[0].header.environment;
+  };
+  for (const char* line :
+       {"srun --export=ALL,NCCL_ALGO=Ring,NCCL_PROTO=Simple ./run", "#SBATCH --export=NCCL_ALGO=Ring,NCCL_PROTO=Simple",
+        "qsub -v NCCL_ALGO=Ring,NCCL_PROTO=Simple job.sh", "docker run -e NCCL_ALGO=Ring --env=NCCL_PROTO=Simple image",
+        "mpiexec.hydra -genv NCCL_ALGO Ring -genv NCCL_PROTO Simple ./run",
+        "mpiexec -env NCCL_ALGO Ring -env NCCL_PROTO Simple ./run", "setenv NCCL_ALGO Ring\nsetenv NCCL_PROTO Simple"})
+    CHECK_MESSAGE(environment(line) == both, std::string(line));
+  CHECK(environment("export NCCL_IB_HCA=mlx5_0,mlx5_1") ==
+        std::map<std::string, std::string>{{"NCCL_IB_HCA", "mlx5_0,mlx5_1"}});
+  for (const char* line : {"#export NCCL_ALGO=Ring", "# export NCCL_ALGO=Ring", "the variable NCCL_ALGO Ring"})
+    CHECK_MESSAGE(environment(line).empty(), std::string(line));
+}
+
 TEST_CASE("of several tables the one of the workload's benchmark and ranks is compared") {
   const auto row = [](int us) {
     return "8388608 2097152 float sum -1 " + std::to_string(us) + " " + std::to_string(8388.608 / us) + " 1 0\n";
