@@ -98,7 +98,9 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
                                   bool direct_from, bool direct_to) const {
   Message out;
   const bool is_direct = direct_from || direct_to;
-  const auto limit = is_direct ? profile_.device_eager_limit : profile_.eager_limit;
+  // Over TCP all data of GPUs are staged, by the protocol of their size.
+  const bool is_of_gpu = from.staged_gpu.value >= 0 || to.staged_gpu.value >= 0;
+  const auto limit = is_direct || (profile_.is_tcp && is_of_gpu) ? profile_.device_eager_limit : profile_.eager_limit;
   const bool is_eager = size <= limit;
   const auto from_hca = from.hcas.front();
   const auto to_hca = to.hcas.front();
