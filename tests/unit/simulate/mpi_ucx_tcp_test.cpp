@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UCX over TCP: who gets it, its switches between protocols, the pieces it cuts messages into, one stream of a cloud.
+// UCX over TCP: who gets it, its switches between protocols, the pieces it cuts messages into, a core that takes
+// in many streams, one stream of a cloud.
 #include <fmt/format.h>
 
 #include <string>
@@ -97,6 +98,36 @@ TEST_CASE("before 1.16 UCX sends a GPU's data over TCP in pieces of 8 KiB, each 
     CHECK(window_us(usual, kib) < 0.6 * window_us(old, kib));  // announced, in fragments of 512 KiB
     CHECK(window_us(old + ", device_eager_limit: 8 KiB", kib) == test::approx(window_us(usual, kib)).epsilon(0.02));
   }
+}
+
+TEST_CASE("over TCP a rank takes in what many send to it no faster than its core takes in one stream") {
+  const auto prediction = [](const std::string& software, const std::string& workload, int ranks, int kib) {
+    return test::run(test::scenario(
+        fmt::format("schema: fabricast/scenario/1\nname: t\ntopology:\n  schema: fabricast/topology/1\n  name: t\n"
+                    "  hosts: [{{name: n, count: {}, host: {{processor: xeon-icelake, devices: [{{name: hca0, type: "
+                    "connectx-6-dx-100g, below: socket0}}]}}}}]\n"
+                    "  fabric: {{single_switch: {{switch: sn3700}}}}\nsoftware: {{transport: tcp, {}}}\n"
+                    "workload: {{{}, ranks: {}, ranks_per_host: 1, buffers: [host, host], sizes: [{} KiB, {} KiB]}}\n",
+                    ranks, software, workload, ranks, kib, 2 * kib)));
+  };
+  const double stream =
+      test::shipped("validation/tcp-google-n1v100-2vm-osu_bw-HH.yaml").parameters.number("mpi.tcp.flow_bandwidth");
+  for (const std::string library : {"open-mpi-openib", "open-mpi-ucx", "mpich"}) {
+    CAPTURE(library);
+    for (const int ranks : {4, 16, 32}) {
+      CAPTURE(ranks);
+      for (const int kib : {64, 512, 4096}) {
+        CAPTURE(kib);
+        const auto linear = prediction("mpi: " + library, "benchmark: osu_alltoall, algorithm: linear", ranks, kib);
+        for (const auto& row : linear.workloads[0].rows)
+          CHECK(row.time.us() >= (ranks - 1) * static_cast<double>(row.size.value) / stream * 1e6);
+      }
+    }
+  }
+  // A longer block never takes less time: 32 KiB is eager, 64 KiB is announced.
+  const auto rows =
+      prediction("mpi: open-mpi-openib", "benchmark: osu_alltoall, algorithm: linear", 16, 32).workloads[0].rows;
+  CHECK(rows[1].time > rows[0].time);
 }
 
 TEST_CASE("one stream between two VMs of a cloud is as fast as the cloud lets one be, whatever library sends") {
