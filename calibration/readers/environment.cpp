@@ -45,9 +45,23 @@ std::string_view leading_value(std::string_view text) {
   return value;
 }
 
+/// `--mca NAME VALUE` of a command line is OMPI_MCA_NAME.
+void add_components(std::string_view text, std::map<std::string, std::string>& settings) {
+  constexpr std::string_view k_option = "mca ";
+  for (auto at = text.find(k_option); at != std::string_view::npos; at = text.find(k_option, at + 1)) {
+    if (at == 0 || text[at - 1] != '-') continue;
+    auto rest = trim(text.substr(at + k_option.size()));
+    const auto name = rest.substr(0, rest.find(' '));
+    const auto value = leading_value(trim(rest.substr(name.size())));
+    const bool is_name = std::ranges::all_of(name, [](char c) { return std::islower(c) != 0 || c == '_'; });
+    if (is_name && !name.empty() && !value.empty()) settings["OMPI_MCA_" + std::string(name)] = std::string(value);
+  }
+}
+
 }  // namespace
 
 void add_settings(std::string_view text, std::map<std::string, std::string>& settings) {
+  add_components(text, settings);
   constexpr std::string_view k_by_environment = " set by environment to ";
   constexpr std::size_t k_longest = 100;
   for (auto at = next_name(text, 0); at != std::string_view::npos; at = next_name(text, at + 1)) {
