@@ -226,7 +226,8 @@ std::string why_mpi_unread(const Use& use, std::string_view key) {
   if (!use.is_mpi) return key == "mpi_version" && is_gated_by_mpi_version(use) ? "" : of;
   if (key == "mpi") {
     const bool has_rules = is_collective(use.workload.benchmark) || !use.crosses_hosts;
-    return use.is_tcp && !has_rules ? ": over TCP all libraries are one profile" : "";
+    const bool has_own_values = use.context.software.mpi == "open-mpi-ucx";
+    return use.is_tcp && !has_rules && !has_own_values ? ": over TCP all libraries but UCX are one profile" : "";
   }
   if (key == "eager_limit") return {};
   if (key == "mpi_collectives") return is_collective(use.workload.benchmark) ? "" : of;
@@ -242,7 +243,8 @@ std::string why_mpi_unread(const Use& use, std::string_view key) {
     if (library == "cray-mpich") return ": Cray MPICH uses XPMEM";
     return mpi::is_known_by_choices(library) ? ": the library copies through shared memory" : "";
   }
-  if (key == "ucx" && meets_in_hosts && mpi::make_profile(use.context, use.workload).implementation == "open-mpi-ucx")
+  if (key == "ucx" && (meets_in_hosts || use.is_tcp) &&
+      mpi::make_profile(use.context, use.workload).implementation == "open-mpi-ucx")
     return {};
   return use.has_device ? "" : ": no buffer is in GPU memory";
 }

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "fabricast/nccl_variables.hpp"
+#include "fit/mpi_environment.hpp"
 #include "fit/stated_settings.hpp"
 #include "readers/readers.hpp"
 
@@ -76,9 +77,11 @@ void add_nccl_name(const MeasuredLog& log, SuggestedLog& out) {
 void add_unread_settings(const MeasuredLog& log, SuggestedLog& out) {
   std::string unknown;
   for (const auto& [name, value] : log.header.environment) {
-    if (out.read.contains(name) || name == "UCX_TLS") continue;
+    if (out.read.contains(name)) continue;
     const auto* variable = nccl_variable(name);
-    if (variable == nullptr) {
+    if (const auto of_mpi = mpi_variable_hint(name)) {
+      if (!of_mpi->empty()) out.comments.push_back(fmt::format("the log also sets {}={}: {}", name, value, *of_mpi));
+    } else if (variable == nullptr) {
       unknown += fmt::format("{}{}={}", unknown.empty() ? "" : ", ", name, value);
     } else if (!variable->is_timeless) {
       const auto hint = is_too_new(*variable, out) ? fmt::format("NCCL reads it from 2.{} on", variable->since)
@@ -169,11 +172,10 @@ void add_mpi_name(const MeasuredLog& log, SuggestedLog& out) {
     set_key(out.software, key, value);
     found += fmt::format("{}{}: {}", found.empty() ? "" : ", ", key, value);
   };
-  if (words.contains("tcp") || lower(setting(log, "UCX_TLS")).find("tcp") != std::string::npos)
-    take("transport", "tcp");
+  if (words.contains("tcp")) take("transport", "tcp");
   if (words.contains("gdr0") || words.contains("nogdr")) take("gpudirect_rdma", "off");
   if (words.contains("gdrcopy0")) take("gdrcopy", "off");
-  if (!found.empty()) out.comments.push_back("from the file's name or UCX_TLS, check: " + found);
+  if (!found.empty()) out.comments.push_back("from the file's name, check: " + found);
 }
 
 SuggestedLog osu_entry(const MeasuredLog& log, const Topology& topology) {
@@ -202,7 +204,8 @@ SuggestedLog osu_entry(const MeasuredLog& log, const Topology& topology) {
     out.comments.push_back("device buffers: software.gpudirect_rdma and gdrcopy are taken as on");
   const auto profile = mpi_profile(log);
   if (!profile.empty()) set_key(out.software, "mpi", profile);
-  if (profile.empty())
+  add_mpi_environment(log, out);
+  if (!has_key(out.software, "mpi"))
     out.comments.push_back(
         "the log does not name the MPI library: set software.mpi (open-mpi-openib, open-mpi-ucx, open-mpi-ofi, "
         "mvapich2-gdr, cray-mpich, mpich, intel-mpi; open-mpi-ucx assumed)");

@@ -68,12 +68,27 @@ bool is_given_by_words(std::string_view text, std::size_t at) {
   return word == "setenv" || word == "-env" || word == "-genv";
 }
 
+/// `--mca NAME VALUE` of a command line is OMPI_MCA_NAME.
+void add_components(std::string_view text, std::map<std::string, std::string>& settings) {
+  constexpr std::string_view k_option = "mca ";
+  for (auto at = text.find(k_option); at != std::string_view::npos; at = text.find(k_option, at + 1)) {
+    if (at == 0 || text[at - 1] != '-') continue;
+    auto rest = trim(text.substr(at + k_option.size()));
+    const auto name = rest.substr(0, rest.find(' '));
+    const auto value = leading_value(trim(rest.substr(name.size())));
+    const bool is_name =
+        std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+    if (is_name && !name.empty() && !value.empty()) settings["OMPI_MCA_" + std::string(name)] = std::string(value);
+  }
+}
+
 }  // namespace
 
 void add_settings(std::string_view text, std::map<std::string, std::string>& settings) {
   constexpr std::string_view k_by_environment = " set by environment to ";
   constexpr std::size_t k_longest = 100;
   if (is_commented_out(text)) return;
+  add_components(text, settings);
   for (auto at = next_name(text, 0); at != std::string_view::npos; at = next_name(text, at + 1)) {
     auto end = at;
     while (end < text.size() && is_name_char(text[end])) ++end;

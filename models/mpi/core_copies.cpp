@@ -20,8 +20,29 @@ void Transfers::share_core(Message& message, double bytes) const {
       "copies of later segments, sent and received", own<"mpi.{}.eager_bandwidth">());
 }
 
+void Transfers::share_stream(Message& message, double seconds) const {
+  cap(message.flow, message.flow.bytes / seconds, "TCP streams of one core", own<"mpi.{}.flow_bandwidth">());
+}
+
+namespace {
+
+/// What comes over TCP to one rank its core takes in, by however many connections: no faster than one stream, which is
+/// as fast as the core of its receiver. A sender's core does twice as much and is not limited [Cai et al.,
+/// Understanding host network stack overheads, SIGCOMM 2021: 42 and 89 Gb/s].
+void share_streams(const Transfers& transfers, const schedules::Round& round, std::vector<Message>& messages) {
+  std::map<int, double> work;  // of the core of a receiver, s
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    if (messages[i].stream_rate > 0) work[round.steps[i].to] += messages[i].flow.bytes / messages[i].stream_rate;
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    if (messages[i].stream_rate > 0 && messages[i].flow.bytes > 0)
+      transfers.share_stream(messages[i], work[round.steps[i].to]);
+}
+
+}  // namespace
+
 std::map<int, Copies> share_cores(const Transfers& transfers, const schedules::Round& round,
                                   std::vector<Message>& messages) {
+  share_streams(transfers, round, messages);
   std::map<int, Copies> copies;
   if (transfers.profile().eager_bandwidth.bytes_per_s <= 0) return copies;
   for (std::size_t i = 0; i < messages.size(); ++i) {

@@ -19,7 +19,8 @@ struct Copies {
 };
 
 /// Of the ranks of a round whose library says how fast it copies. `messages` belong to the steps of `round`: those of
-/// several segments get the rate that is left when a core sends and receives.
+/// several segments get the rate that is left when a core sends and receives, those over TCP the rate that is left when
+/// a core takes in several.
 std::map<int, Copies> share_cores(const Transfers& transfers, const schedules::Round& round,
                                   std::vector<Message>& messages);
 

@@ -18,8 +18,8 @@ namespace fabricast::models::mpi {
 
 const std::vector<std::string>& profile_names() {
   static const std::vector<std::string> names{
-      "open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich",
-      "cray-mpich-cxi",  "mpich",        "intel-mpi",    "verbs",        "tcp"};
+      "open-mpi-openib", "open-mpi-ucx", "open-mpi-ucx-tcp", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich",
+      "cray-mpich-cxi",  "mpich",        "intel-mpi",        "verbs",        "tcp"};
   return names;
 }
 
@@ -51,6 +51,8 @@ bool has_tcp_adapters(const PlanContext& context, const std::vector<int>& hosts)
 namespace {
 
 constexpr std::int64_t k_whole = std::int64_t{1} << 40;  ///< a segment of 1 TiB: messages are not cut
+constexpr auto k_ucx_tcp = "open-mpi-ucx-tcp";
+constexpr Bytes k_ucx_tcp_sent{8192};  ///< UCX_TCP_TX_SEG_SIZE: what a core copies to send
 
 /// The values of one library.
 struct OfLibrary {
@@ -118,11 +120,20 @@ std::string carrier_of(const PlanContext& context, const std::string& library, c
   return access_of(context, hcas.front()) == Access::libfabric ? "cray-mpich" : "open-mpi-ucx";
 }
 
+bool is_of_ucx(const Profile& profile) { return profile.name == "open-mpi-ucx" || profile.name == k_ucx_tcp; }
+
+/// Over TCP: UCX where it is named, by itself or by its release; else Open MPI's own transport, which it prefers where
+/// UCX finds no adapter with verbs.
+std::string library_over_tcp(const Software& software) {
+  const bool is_by_release = software.mpi.empty() && !software.ucx_version.empty();
+  return software.mpi == "open-mpi-ucx" || is_by_release ? k_ucx_tcp : "tcp";
+}
+
 /// What UCX plans with the adapters of the first host that has any, of host or GPU memory; nullopt of other libraries,
 /// or where a value is given.
 std::optional<Bytes> planned_eager_limit(const PlanContext& context, const std::vector<DeviceId>& hcas,
                                          const Profile& profile, bool is_device, const std::string& parameter) {
-  if (profile.name != "open-mpi-ucx" || context.parameters.contains(parameter)) return std::nullopt;
+  if (!is_of_ucx(profile) || context.parameters.contains(parameter)) return std::nullopt;
   const auto& topology = context.topology;
   // Between processes of a host.
   if (hcas.empty()) return context.parameters["mpi.shared_memory.posted_eager_limit"_key];
@@ -131,6 +142,12 @@ std::optional<Bytes> planned_eager_limit(const PlanContext& context, const std::
   const auto gpus = topology.devices(DeviceKind::gpu, topology.host_of(hca));
   const PlannedPort port{device_value(context, hca, "rate"), payload_share(topology, context.parameters, type),
                          topology.attribute(type, "protocol") == "ethernet"};
+  if (profile.is_tcp) {
+    const auto& version = context.software.ucx_version;
+    const auto segment = is_device ? k_ucx_tcp_sent : profile.eager_segment;
+    return longest_eager_of_ucx_over_tcp(port, is_older(version, 1, 16) ? Bytes{0} : segment, !is_older(version, 1, 15),
+                                         is_amd(topology, hca));
+  }
   if (is_device && !gpus.empty() && !is_older(context.software.ucx_version, 1, 16)) {
     const bool has_one_root = std::ranges::any_of(
         hcas, [&](DeviceId other) { return topology.distance(gpus.front(), other) < Distance::phb; });
@@ -148,12 +165,16 @@ Profile named_profile(const PlanContext& context, const Workload& workload, cons
   Profile out;
   const bool has_tcp = software.transport == "tcp" || has_tcp_adapters(context, hosts);
   out.name = posts_verbs(workload)                                       ? "verbs"
-             : has_tcp                                                   ? "tcp"
+             : has_tcp                                                   ? library_over_tcp(software)
              : software.mpi.empty() || is_known_by_choices(software.mpi) ? usual_library(context, workload, hcas)
                                                                          : software.mpi;
-  out.implementation = software.mpi.empty() || out.name == "verbs" ? out.name : software.mpi;
+  out.is_tcp = out.name == "tcp" || out.name == k_ucx_tcp;
+  out.implementation = out.name == k_ucx_tcp                         ? "open-mpi-ucx"
+                       : software.mpi.empty() || out.name == "verbs" ? out.name
+                                                                     : software.mpi;
   if (software.mpi.empty() && !has_tcp && out.name == "tcp")
     out.reason = "no adapter: Open MPI prefers its own transports (ob1, vader) to UCX";
+  if (out.name == k_ucx_tcp) out.reason = "UCX over TCP";
   if (is_known_by_choices(software.mpi))
     out.reason = fmt::format("between hosts; algorithms and copies inside are {}'s", software.mpi);
   if (auto carrier = carrier_of(context, out.name, hcas); carrier != out.name) {
@@ -171,7 +192,6 @@ void set_eager_limits(const PlanContext& context, const Software& software, cons
   const OfLibrary own{p, profile.name};
   const auto planned = planned_eager_limit(context, hcas, profile, false, named<"mpi.{}.eager_limit">(profile.name));
   profile.eager_limit = software.eager_limit.value_or(planned ? *planned : own.get<"mpi.{}.eager_limit">());
-  profile.staged_eager_limit = profile.eager_limit;
   const auto near_gpus = first_adapters(context, hosts, true);
   const auto planned_of_devices = planned_eager_limit(context, near_gpus.empty() ? hcas : near_gpus, profile, true,
                                                       named<"mpi.{}.device_eager_limit">(profile.name));
@@ -180,11 +200,15 @@ void set_eager_limits(const PlanContext& context, const Software& software, cons
       device_limit.value_or(planned_of_devices ? *planned_of_devices : own.get<"mpi.{}.device_eager_limit">());
   if (profile.name == "open-mpi-ofi" && !device_limit && !hcas.empty())
     profile.device_eager_limit = longest_eager_of_efa(context, hcas.front(), profile.device_eager_limit);
+  if (profile.is_tcp) profile.staged_segment = is_of_ucx(profile) ? k_ucx_tcp_sent : Bytes{0};
+  profile.staged_eager_limit = !profile.is_tcp      ? profile.eager_limit
+                               : is_of_ucx(profile) ? profile.device_eager_limit
+                                                    : Bytes{0};
   profile.blocking_eager_limit =
       software.eager_limit.value_or(own.either<"mpi.{}.blocking_eager_limit", "mpi.{}.eager_limit">());
   // From UCX 1.9 on, whose sends are ucp_tag_send_nbx, only memory that the processor reads waits longer for a
   // rendezvous (ucp_tag_send_req; from 1.16 on ucp_proto_rndv_thresh).
-  const bool is_late_for_devices = profile.name != "open-mpi-ucx" || is_older(software.ucx_version, 1, 9);
+  const bool is_late_for_devices = !is_of_ucx(profile) || is_older(software.ucx_version, 1, 9);
   profile.blocking_device_eager_limit = profile.device_eager_limit;
   const auto blocking = named<"mpi.{}.blocking_device_eager_limit">(profile.name);
   if (!device_limit && is_late_for_devices && p.contains(blocking)) profile.blocking_device_eager_limit = p[blocking];
@@ -256,19 +280,18 @@ Profile make_profile(const PlanContext& context, const Workload& workload, const
   auto profile = named_profile(context, workload, software, hosts, hcas);
   const OfLibrary own{context.parameters, profile.name};
   profile.max_rails = static_cast<int>(own.get<"mpi.{}.max_rails">());
+  set_costs(own, profile);
   set_eager_limits(context, software, hosts, hcas, profile);
   set_inside(context.parameters, software, profile);
-  set_costs(own, profile);
   profile.gpudirect_limit = software.gpudirect_limit.value_or(own.get<"mpi.{}.gpudirect_limit">());
   profile.staging_chunk = software.staging_chunk.value_or(own.get<"mpi.{}.staging_chunk">());
   profile.uses_gdrcopy = software.gdrcopy && own.get<"mpi.{}.gdrcopy">() != 0;
-  profile.unpacks_by_engine = profile.name == "open-mpi-ucx" && !software.gdrcopy;
+  profile.unpacks_by_engine = is_of_ucx(profile) && !software.gdrcopy;
   profile.reads_by_gdrcopy = profile.uses_gdrcopy && is_older(software.ucx_version, 1, 8);
   profile.is_acknowledged = own.has<"mpi.{}.acknowledged">();
   profile.has_adapter_rendezvous = own.has<"mpi.{}.rendezvous_by_adapter">();
   profile.rotates_hcas = own.get<"mpi.{}.hca_rotation">() != 0;
-  profile.compares_gpus = profile.name != "open-mpi-ucx" || !is_older(software.ucx_version, 1, 10);
-  profile.is_tcp = profile.name == "tcp";
+  profile.compares_gpus = !is_of_ucx(profile) || !is_older(software.ucx_version, 1, 10);
   profile.posts_verbs = posts_verbs(workload);
   if (profile.posts_verbs) profile.gpudirect_farthest = Distance::sys;
   return profile;
@@ -279,6 +302,12 @@ std::string why_untaught(const Profile& profile) {
     return "messages over Slingshot-11 take what libfabric's CXI provider says; no log taught their times";
   if (profile.name == "open-mpi-ucx" && profile.implementation == "open-mpi-ofi")
     return "messages by libfabric over verbs take what UCX takes; no log taught their times";
+  if (profile.name == k_ucx_tcp)
+    return "messages by UCX over TCP follow its own rules and take what Open MPI's over TCP take; no log taught their "
+           "times";
+  if (profile.name == "tcp" && profile.implementation != "tcp" && profile.implementation != "open-mpi-openib")
+    return fmt::format("messages by {} over TCP take what Open MPI's own transport takes; no log taught their times",
+                       profile.implementation);
   return {};
 }
 

@@ -11,8 +11,8 @@
 namespace fabricast::models::mpi {
 
 struct Profile {
-  std::string name;  ///< open-mpi-openib, open-mpi-ucx, mvapich2-gdr, open-mpi-ofi, cray-mpich, cray-mpich-cxi (over
-                     ///< Slingshot-11), verbs, tcp (Open MPI's own)
+  std::string name;  ///< open-mpi-openib, open-mpi-ucx, open-mpi-ucx-tcp, mvapich2-gdr, open-mpi-ofi, cray-mpich,
+                     ///< cray-mpich-cxi (over Slingshot-11), verbs, tcp (Open MPI's own)
   std::string implementation;  ///< the one named, else the profile's: whose rules pick algorithms and hold inside hosts
   std::string reason;          ///< why this one where none was named and it is not UCX over verbs
   Duration overhead;           ///< software of both sides, one message, host buffers
@@ -47,6 +47,7 @@ struct Profile {
   Bytes gpudirect_limit;            ///< larger device messages are staged through host memory
   Bytes staging_chunk;
   Bytes staged_eager_limit;  ///< staged messages up to this size use the transport's own buffers
+  Bytes staged_segment;      ///< of which each is copied by itself, and waited for; 0: a chunk at once
   Distance gpudirect_farthest = Distance::node;
   bool posts_verbs = false;  ///< perftest: no library, always through the adapter, from wherever memory lies
   bool uses_gdrcopy = false;
@@ -70,7 +71,8 @@ bool is_known_by_choices(const std::string& library);
 
 /// The profile named by the software section, else the usual one of the adapters: open-mpi-ucx over verbs, open-mpi-ofi
 /// over EFA, cray-mpich over Aries, cray-mpich-cxi over Slingshot-11 (of Open MPI with libfabric and MVAPICH2, too);
-/// tcp where adapters or settings leave nothing else, and for host memory where there are none; verbs for perftest.
+/// tcp where adapters or settings leave nothing else, open-mpi-ucx-tcp where UCX or its release is named there, and tcp
+/// for host memory where there are no adapters; verbs for perftest.
 Profile make_profile(const PlanContext& context, const Workload& workload);
 /// The same where `hosts` take part, whatever the workload says.
 Profile make_profile(const PlanContext& context, const Workload& workload, const std::vector<int>& hosts);

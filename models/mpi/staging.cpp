@@ -42,18 +42,19 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
                           std::string reason) const {
   const auto host_from = from.in_host_memory();
   const auto host_to = to.in_host_memory();
-  const Bytes chunk{std::min(size.value, profile_.staging_chunk.value)};
+  // Buffers of eager messages are registered with the adapter, not with CUDA: the driver copies through its own.
+  const bool is_pageable = size <= profile_.staged_eager_limit;
+  const bool is_cut = is_pageable && profile_.staged_segment.value > 0;
+  const Bytes chunk = std::min(size, is_cut ? profile_.staged_segment : profile_.staging_chunk);
   auto out = host_or_direct(host_from, host_to, chunk, flow, false, false);
   out.reason = std::move(reason);
   out.is_rendezvous = true;
   std::vector<Crossing> crossings;
   bool uses_engine = false;
   Term copies;  ///< the longer of the two processors'
-  // Buffers of eager messages are registered with the adapter, not with CUDA: the driver copies through its own.
-  const bool is_pageable = size <= profile_.staged_eager_limit && !profile_.is_tcp;
   out.protocol = is_pageable ? "staged eager" : "staged";
-  const double pageable =
-      of_processor(context_, from.memory, "pageable_bandwidth", "cuda.pageable_bandwidth"_key).value;
+  const auto& by_driver_rate = of_processor(context_, from.memory, "pageable_bandwidth", "cuda.pageable_bandwidth"_key);
+  const double pageable = by_driver_rate.value;
   const auto add_end = [&](const EndPoint& end, bool is_sender) {
     if (!end.is_device()) return;
     Route route;
@@ -71,7 +72,17 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
   const double device_ends = (from.is_device() ? 1 : 0) + (to.is_device() ? 1 : 0);
   if (profile_.device_check.ps > 0)
     out.terms.push_back(term("memory of the buffer looked up", own<"mpi.{}.device_check">(), device_ends));
-  if (size.value > chunk.value) {
+  // The processor waits for the copy of each segment.
+  const auto engine_gap = context_.parameters["cuda.copy_overhead"_key];
+  const auto later =
+      is_cut ? from_seconds((std::ceil(static_cast<double>(size.value) / static_cast<double>(chunk.value)) - 1) *
+                            engine_gap.seconds())
+             : Duration{};
+  if (is_cut && size > chunk) {
+    const auto& copy = context_.parameters.at("cuda.copy_overhead"_key);
+    out.terms.push_back(computed_term("later segments copied by the engine", later.seconds(), copy.name, copy.source));
+    cap(out.flow, pageable, "copies of later segments", by_driver_rate.name);
+  } else if (size > chunk) {
     const auto& per_chunk = context_.parameters.at("cuda.chunk_overhead"_key);
     const double chunks = std::ceil(static_cast<double>(size.value) / static_cast<double>(chunk.value));
     out.terms.push_back(computed_term(fmt::format("{:.0f} staging chunks", chunks), (chunks - 1) * per_chunk.value,
@@ -84,10 +95,10 @@ Message Transfers::staged(const EndPoint& from, const EndPoint& to, Bytes size, 
       static_cast<double>(size.value) * (out.flow.bytes > 0 ? out.flow.bytes / static_cast<double>(chunk.value) : 1.0);
   // A message of one chunk is copied while the sender waits; more chunks, and those of a rendezvous over TCP, are
   // queued and overlap.
-  const bool is_one_chunk = size < profile_.staging_chunk && !(profile_.is_tcp && size > profile_.device_eager_limit);
+  const bool is_one_chunk =
+      (is_cut || size < profile_.staging_chunk) && !(profile_.is_tcp && size > profile_.device_eager_limit);
   const auto staging_gap = context_.parameters.duration(own<"mpi.{}.staging_gap">());
-  const auto engine_gap = context_.parameters["cuda.copy_overhead"_key];
-  const auto copy_gap = std::max(staging_gap, engine_gap);
+  const auto copy_gap = std::max(staging_gap, engine_gap) + later;
   const auto copy_parameter =
       staging_gap > engine_gap ? own<"mpi.{}.staging_gap">() : std::string("cuda.copy_overhead"_key);
   const auto& device_gap = on_processor(own<"mpi.{}.device_message_gap">(), to.is_device() ? to : from);

@@ -98,7 +98,9 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
                                   bool direct_from, bool direct_to) const {
   Message out;
   const bool is_direct = direct_from || direct_to;
-  const auto limit = is_direct ? profile_.device_eager_limit : profile_.eager_limit;
+  // Over TCP all data of GPUs are staged, by the protocol of their size.
+  const bool is_of_gpu = from.staged_gpu.value >= 0 || to.staged_gpu.value >= 0;
+  const auto limit = is_direct || (profile_.is_tcp && is_of_gpu) ? profile_.device_eager_limit : profile_.eager_limit;
   const bool is_eager = size <= limit;
   const auto from_hca = from.hcas.front();
   const auto to_hca = to.hcas.front();
@@ -191,7 +193,7 @@ Message Transfers::host_or_direct(const EndPoint& from, const EndPoint& to, Byte
   if (!is_eager && efa.is_read()) {
     cap(out.flow, efa.read_bandwidth(), "one adapter's reads", context_.topology.device(from_hca).type + ".rate");
   } else {
-    add_rate_caps(out, from, to);
+    add_rate_caps(out, from, to, rails);
   }
   if (is_granted) {
     // Before each window the receiver says so, and the window's first packet takes the way of the first one of all.
@@ -213,9 +215,10 @@ void Transfers::cap(Flow& flow, double bytes_per_s, std::string name, std::strin
   flow.cap_parameter = std::move(parameter);
 }
 
-/// What one connection reaches whatever the links.
-void Transfers::add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to) const {
-  cap(message.flow, profile_.flow_bandwidth.bytes_per_s, "one connection", own<"mpi.{}.flow_bandwidth">());
+/// What one connection reaches whatever the links; over TCP the core that receives limits it, on all rails together.
+void Transfers::add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, int rails) const {
+  if (profile_.is_tcp) message.stream_rate = profile_.flow_bandwidth.bytes_per_s / rails;
+  cap(message.flow, profile_.flow_bandwidth.bytes_per_s / rails, "one connection", own<"mpi.{}.flow_bandwidth">());
   for (const auto hca : {from.hcas.front(), to.hcas.front()})
     cap(message.flow, device_value_or(context_, hca, "connection_bandwidth", 0), "one connection of the adapter",
         context_.topology.device(hca).type + ".connection_bandwidth");

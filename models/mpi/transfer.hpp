@@ -57,6 +57,7 @@ struct Message {
   Duration receiver_copies;        ///< by the receiver's; inside a host of a rendezvous too
   Duration shared_read;            ///< as `receiver_copies`, where others read the sender's memory at the same time
   Duration side;                   ///< host memory inside a host: each core's part of what `gap` has of both
+  double stream_rate = 0;          ///< over TCP, bytes/s of `flow` that the receiver's core takes in; 0: adapters do
   double window_rate = 0;          ///< bytes/s of many in a row whose copies overlap; 0: as one by itself
   std::string reason;              ///< why this protocol, when it is not the first choice
 
@@ -124,6 +125,9 @@ class Transfers {
   /// `message` has later segments; the busier of both cores copies `bytes` of such for all its messages of the round.
   void share_core(Message& message, double bytes) const;
 
+  /// `message` comes over TCP beside others: its receiver's core takes `seconds` for all of them.
+  void share_stream(Message& message, double seconds) const;
+
   /// One control message between the two (eager, no payload): used for acknowledgements and rendezvous.
   [[nodiscard]] Duration control_latency(const EndPoint& from, const EndPoint& to) const;
 
@@ -158,7 +162,7 @@ class Transfers {
   /// Copies of an eager message through bounce buffers, and the rate they leave.
   void add_eager_copies(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool direct_from,
                         bool direct_to) const;
-  void add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to) const;
+  void add_rate_caps(Message& message, const EndPoint& from, const EndPoint& to, int rails) const;
   void set_gaps(Message& message, const EndPoint& from, const EndPoint& to, Bytes size, bool is_eager, bool direct_from,
                 bool direct_to) const;
   [[nodiscard]] bool is_inline(Bytes size, bool direct_from) const;

@@ -46,12 +46,24 @@ constexpr double k_across_roots_amd = 5'100 * k_mebibyte;  ///< B/s, from Zen 2 
 /// root) and above 256 KiB (AMD, across), which 55 to 62 ns explain.
 constexpr double k_of_segment = 58e-9;
 
+// Of uct_tcp_iface_query and uct_tcp_netif_caps; memory is not registered.
+constexpr double k_tcp_latency = 5.2e-6;           ///< s, and 576 bits on the wire
+constexpr double k_tcp_frame = 576.0 / 8;          ///< B
+constexpr double k_tcp_overhead = 50e-6;           ///< s, at each end
+constexpr double k_tcp_most = 2'200 * k_mebibyte;  ///< B/s, UCX_TCP_MAX_BW
+
+/// What a transport costs at each end beside its latency, s.
+struct AtEnd {
+  double registration = k_registration;
+  double overhead = k_overhead;
+};
+
 /// Registrations, latencies and overheads of `ports` devices stand in a sum; the receiver registers, too, where it
 /// reads.
-double gain_of_copies(double latency, int ports, bool is_read) {
-  return k_better * (k_registration * ports * (is_read ? 2 : 1) + 2 * latency + 2 * latency * ports + 2 * k_overhead +
-                     k_overhead * ports) -
-         k_registration - k_overhead;
+double gain_of_copies(double latency, int ports, bool is_read, const AtEnd& end = {}) {
+  return k_better * (end.registration * ports * (is_read ? 2 : 1) + 2 * latency + 2 * latency * ports +
+                     2 * end.overhead + end.overhead * ports) -
+         end.registration - end.overhead;
 }
 
 double threshold(double latency, double rate, int ports, bool is_read, double copy) {
@@ -74,6 +86,18 @@ Bytes longest_eager_of_ucx(const PlannedPort& port, double gpu_rate) {
   FABRICAST_ASSERT(port.rate > 0 && gpu_rate > 0, "no port of {} B/s, no GPU of {}", port.rate, gpu_rate);
   const double rate = std::min(port.rate * port.payload_share, gpu_rate);
   return below(gain_of_copies(planned_latency(port), 1, false) / ((1 - k_better) / rate + k_of_segment / k_segment));
+}
+
+Bytes longest_eager_of_ucx_over_tcp(const PlannedPort& port, Bytes segment, bool is_capped, bool is_amd) {
+  FABRICAST_ASSERT(port.rate > 0 && port.payload_share > 0, "no port of {} B/s", port.rate);
+  const double all = port.rate * port.payload_share;
+  const double rate = is_capped ? std::min(all, k_tcp_most) : all;
+  const double gain = gain_of_copies(k_tcp_latency + k_tcp_frame / port.rate, 1, false, {0, k_tcp_overhead});
+  const double copy = is_amd ? k_copy_amd : k_copy;
+  const double per_byte = segment.value > 0
+                              ? (1 - k_better) / rate + k_tcp_overhead / static_cast<double>(segment.value)
+                              : 1 / std::min(rate, copy) - k_better / rate;
+  return below(gain / per_byte);
 }
 
 double planned_gpu_rate_of_ucx(bool has_one_root, bool is_amd) {

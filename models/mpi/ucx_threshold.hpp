@@ -25,6 +25,11 @@ Bytes longest_eager_of_ucx(const PlannedPort& port, int num_ports, bool is_amd);
 /// are below one root complex.
 Bytes longest_eager_of_ucx(const PlannedPort& port, double gpu_rate);
 
+/// The same over TCP [uct_tcp_iface_query], of any memory: UCX plans with 5.2 us and 50 us of software at each end,
+/// from 1.15 on (`is_capped`) with at most 2,200 MiB/s. `segment` B, where a release compares whole protocols
+/// (from 1.16 on): each costs the software of one end; 0: before. `is_roce` of `port` is not read.
+Bytes longest_eager_of_ucx_over_tcp(const PlannedPort& port, Bytes segment, bool is_capped, bool is_amd);
+
 /// B/s that UCX plans between an adapter and a GPU [ucs/sys/topo, 1.16]: below one root complex, or across.
 double planned_gpu_rate_of_ucx(bool has_one_root, bool is_amd);
 

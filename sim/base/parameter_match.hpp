@@ -26,8 +26,8 @@ inline constexpr std::array k_parts{
     Part{"windowed", "all_reduce, all_gather, reduce_scatter"},
     Part{"lines", "first, own, peer, multicast"},
     Part{"library",
-         "open-mpi-ucx, open-mpi-openib, open-mpi-ofi, mvapich2-gdr, cray-mpich, cray-mpich-cxi, mpich, intel-mpi, "
-         "verbs, tcp"},
+         "open-mpi-ucx, open-mpi-ucx-tcp, open-mpi-openib, open-mpi-ofi, mvapich2-gdr, cray-mpich, cray-mpich-cxi, "
+         "mpich, intel-mpi, verbs, tcp"},
     Part{"precision", "fp32, tf32, fp16, bf16, fp8"},
     Part{"mode", "passthrough, sr-iov, pvrdma, vmxnet3, virtio, vgpu, mig"},
     Part{"stack", "rdma, tcp"},

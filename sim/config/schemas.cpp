@@ -236,14 +236,15 @@ SchemaPtr software() {
       {{"mpi",
         choice({"open-mpi-openib", "open-mpi-ucx", "open-mpi-ofi", "mvapich2-gdr", "cray-mpich", "mpich", "intel-mpi"}),
         "MPI profile; default open-mpi-ucx, over EFA open-mpi-ofi, over Slingshot-11 and Aries cray-mpich, for host "
-        "memory on hosts without adapters Open MPI's own transports; mpich and intel-mpi have rules of their own and "
-        "messages between hosts as the adapters' usual library"},
+        "memory on hosts without adapters, and over TCP, Open MPI's own transports (open-mpi-ucx there: UCX over TCP); "
+        "mpich and intel-mpi have rules of their own and messages between hosts as the adapters' usual library"},
        {"gpudirect_limit", size(), "largest message sent by GPUDirect RDMA; default: the profile's"},
        {"eager_limit", size(), "default: the profile's"},
        {"device_eager_limit", size(), "the same for device buffers; default: eager_limit, else the profile's"},
        {"ucx", text(),
         "UCX version, major.minor; before 1.8 the sender reads eager device data by gdrcopy, and copies through shared "
-        "memory are slower; says from which size on device messages are announced; default a new one"},
+        "memory are slower; says from which size on device messages, and all over TCP, are announced; default a new "
+        "one"},
        {"staging_chunk", size(), "chunk of copies through host memory; default: the profile's"},
        {"gpudirect_rdma", flag(), "default on"},
        {"nv_peer_mem", choice({"loaded", "not loaded"}), "kernel module of GPUDirect RDMA; default loaded"},

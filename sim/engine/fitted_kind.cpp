@@ -80,7 +80,7 @@ std::set<std::string> device_types(const Topology& topology, const std::set<int>
 bool is_of_tcp(const Row& row) {
   return std::ranges::any_of(row.terms, [](const Term& term) {
     return is_of_sockets_between_hosts(term.parameter) || term.parameter.starts_with("tcp.") ||
-           term.parameter.starts_with("mpi.tcp.");
+           term.parameter.starts_with("mpi.tcp.") || term.parameter.starts_with("mpi.open-mpi-ucx-tcp.");
   });
 }
 

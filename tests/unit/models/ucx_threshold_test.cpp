@@ -61,6 +61,20 @@ TEST_CASE("from 100 Gb/s on a faster port never raises the threshold, and nothin
   }
 }
 
+TEST_CASE("over TCP UCX plans with 50 us of software at each end, so that little is announced before 1.16") {
+  // 25 Gb/s: 4 latencies of 5.2 us and three overheads of 50 us less one, against 1 % of the planned rate.
+  const double rate = 2200 * 1048576.0, gain = 0.99 * (4 * (5.2e-6 + 576 / 25e9) + 150e-6) - 50e-6;
+  const auto of = [](const PlannedPort& port, std::int64_t segment, bool is_capped = true) {
+    return longest_eager_of_ucx_over_tcp(port, Bytes{segment}, is_capped, false).value;
+  };
+  CHECK(of(ethernet(25), 0) == static_cast<std::int64_t>(gain / (0.01 / rate)) - 1);
+  CHECK(of(ethernet(25), 65536) == static_cast<std::int64_t>(gain / (0.01 / rate + 50e-6 / 65536)) - 1);
+  // Pieces of 8 KiB make copies dear; without the cap a port of 100 Gb/s is planned faster than a core copies.
+  CHECK(of(ethernet(25), 8192) < of(ethernet(25), 65536) / 4);
+  CHECK(of(ethernet(100), 0, false) < of(ethernet(100), 0) / 10);
+  CHECK(of(ethernet(400), 0) > 8'255);
+}
+
 TEST_CASE("GPU memory is planned by the distance to its adapter: tables of two sites switch where it says") {
   const auto of = [](const PlannedPort& port, bool has_one_root, bool is_amd) {
     return longest_eager_of_ucx(port, planned_gpu_rate_of_ucx(has_one_root, is_amd)).value;

@@ -103,13 +103,16 @@ TEST_CASE("settings are read from command lines, exports and NCCL's lines, other
   const auto tables = tables_of(
       "export NCCL_P2P_DISABLE=1\nSECRET_TOKEN=hunter2 mpirun -x NCCL_ALGO=Ring -x UCX_TLS=rc,cuda ./osu_latency\n"
       "NCCL INFO NCCL_PROTO set by environment to LL128.\n# OSU MPI Latency Test v5.8\n# Size Latency (us)\n8 1.5\n"
-      "mpirun ./osu_bw\n# OSU MPI Bandwidth Test v5.8\n# Size Bandwidth (MB/s)\n8 15\n");
+      "mpirun --mca pml ucx -mca btl ^openib --mca2 x y ./osu_bw\n# OSU MPI Bandwidth Test v5.8\n# Size Bandwidth "
+      "(MB/s)\n8 15\n");
   REQUIRE(tables.size() == 2);
   const std::map<std::string, std::string> first{
       {"NCCL_ALGO", "Ring"}, {"NCCL_P2P_DISABLE", "1"}, {"NCCL_PROTO", "LL128"}, {"UCX_TLS", "rc,cuda"}};
   CHECK(tables[0].header.environment == first);
   // An export lasts; what stood before one command does not.
-  CHECK(tables[1].header.environment == std::map<std::string, std::string>{{"NCCL_P2P_DISABLE", "1"}});
+  CHECK(tables[1].header.environment == std::map<std::string, std::string>{{"NCCL_P2P_DISABLE", "1"},
+                                                                           {"OMPI_MCA_pml", "ucx"},
+                                                                           {"OMPI_MCA_btl", "^openib"}});
 }
 
 TEST_CASE("settings are read as launchers and shells give them, not where they are commented out") {

@@ -196,7 +196,8 @@ TEST_CASE("UCX reaches EFA from 1.18 on, a version of Open MPI alone is one over
   CHECK(carrier("EFA", "mpi: open-mpi-ucx, ucx: \"1.18\"", "osu_latency") == "open-mpi-ucx");
   CHECK(carrier("Slingshot", "mpi_version: \"5.0\"", "osu_allreduce") == "cray-mpich-cxi");
   // Over TCP, and between ranks of a host, any library runs.
-  CHECK(carrier("Slingshot", "mpi: open-mpi-ucx, transport: tcp", "osu_latency") == "tcp");
+  CHECK(carrier("Slingshot", "mpi: open-mpi-ucx, transport: tcp", "osu_latency") == "open-mpi-ucx-tcp");
+  CHECK(carrier("Slingshot", "mpi: open-mpi-openib, transport: tcp", "osu_latency") == "tcp");
   const auto inside = pair_of("hpe-4a100-slingshot", "rosetta", "mpi: open-mpi-ucx",
                               "benchmark: osu_latency, ranks_per_host: 2, buffers: [host, host], sizes: [8 B]");
   CHECK(simulate(inside.topology, inside.scenario, inside.parameters).has_value());
