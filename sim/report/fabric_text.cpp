@@ -237,9 +237,8 @@ std::string fabric_table(const WorkloadPrediction& workload) {
     if (!row.fabric || !is_eventful(*row.fabric)) continue;
     const auto& fabric = *row.fabric;
     out += fmt::format(
-        "#   {} B{}: {} packets, {} pauses ({:.3f} us, all ports together{}){}, {} marked, {} notifications, {} "
-        "lossless "
-        "drops{}\n",
+        "#   {} B{}: {} packets, {} pauses ({:.3f} us, all ports together{}){}, {} marked, {} notifications, "
+        "{} lossless drops{}\n",
         row.size.value, fabric.operations > 1 ? fmt::format(", {} operations", fabric.operations) : "", fabric.packets,
         fabric.pauses, fabric.paused.us(), fabric.pauses > 0 ? fmt::format(", {} frames", fabric.pause_frames) : "",
         fabric.starved.ps > 0 ? fmt::format(", {:.3f} us without credits", fabric.starved.us()) : "",

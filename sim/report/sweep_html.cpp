@@ -79,7 +79,7 @@ class SweepPage {
     return out + "</ul>\n";
   }
 
-  /// Whether an interval of it is known: prices, power and counts of a design have none.
+  /// Whether an interval of it is known: power and counts of a design have none, costs where prices give one.
   [[nodiscard]] bool has_band(const Metric& metric) const {
     return std::ranges::any_of(sweep_.designs, [&](const DesignResult& design) {
       const auto* found = design.find(metric.text);

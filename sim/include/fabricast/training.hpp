@@ -24,8 +24,7 @@ int element_bytes(Precision precision);
 enum class LayerKind { convolution, gemm, attention, memory, embedding };
 std::string_view to_string(LayerKind kind);
 
-/// Everything is per sample: an image, or a sequence of `Network::tokens` tokens.
-/// What kernels that are launched one by one move beside those of products, in elements.
+/// What kernels that are launched one by one move beside those of products, in elements per sample.
 struct UnfusedMoves {
   double elements = 0;   ///< of what layers hand on
   double residual = 0;   ///< of what autocast keeps in fp32: norms, and the sums that blocks add to
@@ -34,6 +33,7 @@ struct UnfusedMoves {
   double autocasts = 0;  ///< between what autocast keeps in fp32 and products of 16 bits
 };
 
+/// Everything is per sample: an image, or a sequence of `Network::tokens` tokens.
 struct NetworkLayer {
   std::string name;
   LayerKind kind = LayerKind::memory;
